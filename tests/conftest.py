@@ -1,0 +1,14 @@
+"""What every test may use: a toy network without torch, and small random streams."""
+
+import os
+
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+import pytest
+
+from tests.toy import ToyModel
+
+
+@pytest.fixture
+def toy() -> ToyModel:
+    return ToyModel(base_size=12, width=5)

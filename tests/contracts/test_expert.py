@@ -1,0 +1,203 @@
+"""The law, over every expert: a block equals one word at a time, and nothing leaks."""
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.toy import ToyModel
+from unbounded.memory import Auto, Flat, Memory, Window
+from unbounded.predict import Cache, Distribution, Expert, Kernel, Static, Uniform, Unigram, stepwise
+from unbounded.types import Hidden, Ids, Probs
+
+SIZE = 20
+TOY = ToyModel(base_size=12, width=5)
+
+EXPERTS: dict[str, Callable[[], Expert]] = {
+    "static": lambda: Static(TOY),
+    "uniform": lambda: Uniform(SIZE),
+    "unigram": lambda: Unigram(SIZE),
+    "unbounded flat": lambda: Cache(Memory(Flat(5)), SIZE, k=4),
+    "unbounded auto": lambda: Cache(Memory(Auto(5)), SIZE, k=4),
+    "unbounded epanechnikov": lambda: Cache(
+        Memory(Flat(5)), SIZE, k=3, kernel=Kernel("epanechnikov", sharpness=1.0)
+    ),
+    "unbounded fixed bandwidth": lambda: Cache(
+        Memory(Flat(5)), SIZE, k=8, kernel=Kernel(bandwidth=0.7, sharpness=1.0), normalize=True
+    ),
+    "local": lambda: Cache(Memory(Window(5, size=6)), SIZE, k=4),
+    "local of one": lambda: Cache(Memory(Window(5, size=1)), SIZE, k=4),
+}
+
+streams = st.lists(st.integers(0, SIZE - 1), min_size=1, max_size=24).map(np.array)
+cuts = st.lists(st.integers(0, 24), max_size=5)
+
+
+def states_of(words: Ids) -> Hidden:
+    """The hidden state before each word."""
+    first, state = TOY.start()
+    return np.concatenate([first, TOY.advance(state, words)[0]])[:-1]
+
+
+def scored_in_blocks(expert: Expert, words: Ids, cuts: list[int]) -> Probs:
+    hidden = states_of(words)
+    edges = [0, *sorted(min(cut, len(words)) for cut in cuts), len(words)]
+    parts = [
+        expert.score(hidden[a:b], words[a:b]) for a, b in zip(edges[:-1], edges[1:], strict=True)
+    ]
+    return np.concatenate(parts)
+
+
+def assert_block_equals_stepwise(make: Callable[[], Expert], words: Ids, cuts: list[int]) -> None:
+    expected = stepwise(make(), states_of(words), words)
+    np.testing.assert_allclose(scored_in_blocks(make(), words, cuts), expected, rtol=1e-5, atol=1e-7)
+
+
+def assert_no_score_knows_the_future(
+    make: Callable[[], Expert], words: Ids, other: Ids, keep: int
+) -> None:
+    """Change everything from `keep` on: what was scored up to there must not move."""
+    changed = np.concatenate([words[:keep], other])
+    before = scored_in_blocks(make(), words, [])[:keep]
+    after = scored_in_blocks(make(), changed, [])[:keep]
+    np.testing.assert_allclose(after, before, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", EXPERTS)
+@given(words=streams, cuts=cuts)
+@settings(max_examples=60, deadline=None)
+def test_a_block_of_any_cut_equals_one_word_at_a_time(
+    name: str, words: Ids, cuts: list[int]
+) -> None:
+    assert_block_equals_stepwise(EXPERTS[name], words, cuts)
+
+
+@pytest.mark.parametrize("name", EXPERTS)
+@given(words=streams, other=streams, keep=st.integers(0, 24))
+@settings(max_examples=40, deadline=None)
+def test_a_score_never_depends_on_a_later_word(
+    name: str, words: Ids, other: Ids, keep: int
+) -> None:
+    assert_no_score_knows_the_future(EXPERTS[name], words, other, min(keep, len(words)))
+
+
+@pytest.mark.parametrize("name", EXPERTS)
+@given(words=streams)
+@settings(max_examples=30, deadline=None)
+def test_every_distribution_sums_to_one_from_the_first_word_and_agrees_with_prob(
+    name: str, words: Ids
+) -> None:
+    expert = EXPERTS[name]()
+    hidden = states_of(words)
+    for t in range(len(words)):
+        said = expert.predict(hidden[t : t + 1])
+        dense = said.dense(SIZE)
+        assert dense.shape == (1, SIZE)
+        assert (dense >= 0).all()
+        np.testing.assert_allclose(dense.sum(), 1, rtol=1e-6)
+        for word in (words[t], 0, SIZE - 1):
+            np.testing.assert_allclose(said.prob(np.array([word])), dense[:, word], rtol=1e-6)
+        expert.observe(hidden[t : t + 1], words[t : t + 1])
+
+
+@pytest.mark.parametrize("name", EXPERTS)
+@given(words=streams, ahead=st.integers(0, SIZE - 1))
+@settings(max_examples=20, deadline=None)
+def test_predicting_changes_nothing(name: str, words: Ids, ahead: int) -> None:
+    asked, quiet = EXPERTS[name](), EXPERTS[name]()
+    hidden = states_of(words)
+    asked.score(hidden, words)
+    quiet.score(hidden, words)
+    for _ in range(3):
+        said = asked.predict(hidden)
+        said.prob(np.full(len(words), ahead))
+        said.dense(SIZE)
+    for part, array in asked.state().items():
+        np.testing.assert_array_equal(array, quiet.state()[part])
+    np.testing.assert_array_equal(asked.score(hidden, words), quiet.score(hidden, words))
+
+
+@pytest.mark.parametrize("name", EXPERTS)
+@given(words=streams, more=streams)
+@settings(max_examples=20, deadline=None)
+def test_a_saved_state_goes_on_bit_for_bit(name: str, words: Ids, more: Ids) -> None:
+    went_on, restored = EXPERTS[name](), EXPERTS[name]()
+    went_on.score(states_of(words), words)
+    restored.load(went_on.state())
+    hidden = states_of(more)
+    np.testing.assert_array_equal(restored.score(hidden, more), went_on.score(hidden, more))
+
+
+def test_every_expert_is_under_contract() -> None:
+    tested = {type(make()) for make in EXPERTS.values()}
+    written = {kind for kind in Expert.__subclasses__() if kind.__module__.startswith("unbounded")}
+    assert tested == written
+
+
+class Wrapped(Expert):
+    """An honest expert to plant leaks in."""
+
+    def __init__(self, inner: Expert) -> None:
+        self.inner = inner
+
+    def predict(self, hidden: Hidden) -> Distribution:
+        return self.inner.predict(hidden)
+
+    def observe(self, hidden: Hidden, words: Ids) -> None:
+        self.inner.observe(hidden, words)
+
+    def score(self, hidden: Hidden, words: Ids) -> Probs:
+        return self.inner.score(hidden, words)
+
+    def state(self) -> dict[str, np.ndarray]:
+        return self.inner.state()
+
+    def load(self, state: Mapping[str, np.ndarray]) -> None:
+        self.inner.load(state)
+
+
+def test_a_word_that_can_match_itself_is_caught() -> None:
+    """Plant the leak: the block is in the memory before it is scored."""
+
+    class SeesItself(Wrapped):
+        def score(self, hidden: Hidden, words: Ids) -> Probs:
+            self.inner.observe(hidden, words)
+            return self.inner.predict(hidden).prob(words)
+
+    assert_both_tests_catch(lambda: SeesItself(EXPERTS["unbounded flat"]()))
+    assert_both_tests_catch(lambda: SeesItself(EXPERTS["unigram"]()))
+
+
+def test_a_vocabulary_that_already_knows_the_block_is_caught() -> None:
+    """Plant the leak: a uniform over the words met so far, the block's own among them."""
+
+    class KnowsTheBlock(Wrapped):
+        met = 1
+
+        def predict(self, hidden: Hidden) -> Distribution:
+            return Uniform(self.met).predict(hidden)
+
+        def observe(self, hidden: Hidden, words: Ids) -> None:
+            self.met = max(self.met, int(words.max(initial=0)) + 1)
+
+        def score(self, hidden: Hidden, words: Ids) -> Probs:
+            self.observe(hidden, words)
+            return self.predict(hidden).prob(words)
+
+    assert_both_tests_catch(lambda: KnowsTheBlock(Uniform(SIZE)))
+
+
+def assert_both_tests_catch(make: Callable[[], Expert]) -> None:
+    words = np.array([0, 1, 2, 1, 2, 3])
+    with pytest.raises(AssertionError):
+        assert_block_equals_stepwise(make, words, [])
+    with pytest.raises(AssertionError):
+        assert_no_score_knows_the_future(make, words, np.array([15, 2, 3]), 3)
+
+
+def test_the_honest_wrapper_passes_both() -> None:
+    words = np.array([0, 1, 2, 1, 2, 3])
+    for make in EXPERTS.values():
+        assert_block_equals_stepwise(lambda make=make: Wrapped(make()), words, [2])  # type: ignore[misc]

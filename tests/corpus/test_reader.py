@@ -1,0 +1,335 @@
+import bz2
+import gzip
+import io
+import lzma
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+
+from unbounded.corpus import Line, Reader, read_lines
+from unbounded.corpus import reader as reader_module
+from unbounded.corpus.sources import Source
+from unbounded.errors import CorpusError
+
+PACKERS: dict[str, Callable[[bytes], bytes]] = {
+    "plain": bytes,
+    "gz": gzip.compress,
+    "bz2": bz2.compress,
+    "xz": lzma.compress,
+    "zst": zstandard.compress,
+}
+
+
+def texts(*paths: str | Path) -> list[str]:
+    return [line.text for line in read_lines(paths)]
+
+
+def refusal(*paths: str | Path) -> str:
+    """The message with which paths are refused, once it is known to be a single line."""
+    with pytest.raises(CorpusError) as caught:
+        list(read_lines(paths))
+    message = str(caught.value)
+    assert "\n" not in message
+    assert message.count(";") >= 2, "what was found; what was needed; what to do"
+    return message
+
+
+@pytest.fixture
+def stdin(monkeypatch: pytest.MonkeyPatch) -> Callable[[bytes], None]:
+    def give(data: bytes) -> None:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
+
+    return give
+
+
+def test_a_blank_line_ends_a_document_and_lines_keep_their_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("\n \none\ntwo\n\n\t\nthree\n\n")
+    assert list(read_lines([path])) == [
+        Line(str(path), 3, "one"),
+        Line(str(path), 4, "two"),
+        Line(f"{path}#2", 7, "three"),
+    ]
+
+
+def test_a_file_ends_a_line_and_a_document(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("no line feed")
+    (tmp_path / "b").write_text("next")
+    assert [line.document for line in read_lines([tmp_path / "a", tmp_path / "b"])] == [
+        str(tmp_path / "a"),
+        str(tmp_path / "b"),
+    ]
+
+
+def test_a_path_given_twice_is_read_twice_and_order_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("a")
+    (tmp_path / "b").write_text("b")
+    assert texts(tmp_path / "b", tmp_path / "a", tmp_path / "b") == ["b", "a", "b"]
+
+
+def test_only_line_feeds_end_lines(tmp_path: Path) -> None:
+    text = "a\u2028b\x0bc\x0cd\x85e\rf\r\ng\r"
+    (tmp_path / "a").write_bytes(text.encode())
+    assert texts(tmp_path / "a") == ["a\u2028b\x0bc\x0cd\x85e\rf", "g\r"]
+
+
+def test_a_byte_order_mark_is_dropped(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"\xef\xbb\xbfhello\n")
+    assert texts(tmp_path / "a") == ["hello"]
+
+
+@pytest.mark.parametrize("packer", PACKERS)
+def test_packed_files_are_known_by_their_bytes_and_not_by_their_names(
+    tmp_path: Path, packer: str
+) -> None:
+    path = tmp_path / "text.bin"
+    path.write_bytes(PACKERS[packer]("ä one\n".encode()) + PACKERS[packer](b"two\n"))
+    reader = Reader([path])
+    assert [line.text for line in reader] == ["ä one", "two"]
+    assert reader.bytes_read == reader.bytes_total == path.stat().st_size
+
+
+@pytest.mark.parametrize("packer", PACKERS)
+def test_standard_input_may_be_packed(stdin: Callable[[bytes], None], packer: str) -> None:
+    stdin(PACKERS[packer](b"one\n\ntwo"))
+    reader = Reader(["-"])
+    assert list(reader) == [Line("-", 1, "one"), Line("-#2", 3, "two")]
+    assert reader.bytes_total is None
+
+
+def test_a_live_stream_is_read_as_it_comes(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    seen = threading.Event()
+
+    def write() -> None:
+        with open(path, "wb", buffering=0) as pipe:
+            for byte in b"first\n":
+                pipe.write(bytes([byte]))
+            assert seen.wait(10)
+            pipe.write(b"second\n")
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    lines = read_lines([path])
+    first = next(lines)
+    seen.set()
+    assert [first.text, *(line.text for line in lines)] == ["first", "second"]
+    thread.join()
+
+
+def test_a_folder_gives_its_text_files_sorted_and_nothing_else(tmp_path: Path) -> None:
+    wanted = ["README", "b/a.txt", "b/c.md", "b/d.log.gz", "c.rst", "d.zst", "e.TXT"]
+    for name in [*wanted, ".hidden", ".git/x.txt", "b/data.json", "code.py", "x.tar.gz"]:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(name)
+    (tmp_path / "b" / "loop").symlink_to(tmp_path)
+    os.mkfifo(tmp_path / "pipe.txt")
+    assert texts(tmp_path) == wanted
+
+
+def test_a_file_that_is_named_is_read_whatever_its_suffix(tmp_path: Path) -> None:
+    (tmp_path / ".code.py").write_text("x = 1")
+    assert texts(tmp_path / ".code.py") == ["x = 1"]
+
+
+@pytest.mark.parametrize("packer", PACKERS)
+def test_broken_utf8_is_replaced_and_counted(tmp_path: Path, packer: str) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(
+        PACKERS[packer]("real \ufffd one\n".encode() + b"caf\xe9 \xf0\x9f \xc3\nfine \xe2\x82")
+    )
+    reader = Reader([path])
+    assert [line.text for line in reader] == [
+        "real \ufffd one",
+        "caf\ufffd \ufffd \ufffd",
+        "fine \ufffd",
+    ]
+    assert reader.replaced == 4
+    assert reader.damaged == {str(path): 4}
+
+
+@given(st.binary(max_size=60), st.integers(1, 7))
+def test_where_the_bytes_are_cut_changes_nothing(data: bytes, size: int) -> None:
+    def read(chunk: int) -> tuple[list[str], int]:
+        reader = Reader([])
+        source = Source("x", "x", None)
+        pieces = [data[at : at + chunk] for at in range(0, len(data), chunk)]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(reader_module, "read_chunks", lambda *_: iter(pieces))
+            patch.setattr(reader_module, "_refuse_binary", lambda *_: None)
+            patch.setattr(reader_module, "_refuse_wide", lambda *_: None)
+            return [line.text for line in reader._lines(source)], reader.replaced
+
+    whole = [line.replace("\0", "\ufffd") for line in data.decode("utf-8", "replace").split("\n")]
+    expected = [line.removesuffix("\r") for line in whole]
+    if not data.startswith(b"\xef"):
+        assert [line for line in expected if line.strip()] == read(60)[0]
+        assert read(size) == read(60)
+
+
+def test_a_late_nul_byte_is_replaced_and_counted(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"word\n" * 100_000 + b"a\0b\n")
+    reader = Reader([tmp_path / "a"])
+    assert [line.text for line in reader][-1] == "a\ufffdb"
+    assert reader.replaced == 1
+
+
+@pytest.mark.parametrize("data", [b"PK\x03\x04\x00\x00", b"text\n\0", bytes(range(128, 256)) * 9])
+@pytest.mark.parametrize("packer", PACKERS)
+def test_a_binary_file_is_refused(tmp_path: Path, data: bytes, packer: str) -> None:
+    (tmp_path / "a.txt").write_bytes(PACKERS[packer](data))
+    assert "a.txt is not text" in refusal(tmp_path)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "utf-32", "utf-32-be"])
+def test_wide_encodings_are_refused_with_the_cure(tmp_path: Path, encoding: str) -> None:
+    (tmp_path / "a").write_bytes("\ufeffhello\n".encode(encoding))
+    assert "iconv" in refusal(tmp_path)
+
+
+def test_no_text_at_all_is_refused_but_one_empty_file_is_not(tmp_path: Path) -> None:
+    empty, blank, full = tmp_path / "a", tmp_path / "b", tmp_path / "c"
+    empty.touch()
+    blank.write_text(" \n\n\t\n")
+    full.write_text("word")
+    assert texts(tmp_path) == ["word"]
+    assert "no text" in refusal(empty)
+    assert "no text" in refusal(empty, blank)
+
+
+def test_a_file_that_is_packed_twice_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(gzip.compress(gzip.compress(b"word\n" * 999)))
+    assert "not text" in refusal(tmp_path / "a")
+
+
+def test_no_path_at_all_is_refused() -> None:
+    assert "no path at all" in refusal()
+
+
+def test_a_missing_path_is_refused_before_anything_is_read(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("word")
+    lines = read_lines([tmp_path / "a", tmp_path / "nowhere"])
+    with pytest.raises(CorpusError, match="nowhere cannot be read"):
+        next(lines)
+    assert "cannot be read" in refusal("nul\0byte")
+    assert "two lines" in refusal(tmp_path / "two\nlines")
+
+
+def test_a_folder_without_text_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text("{}")
+    assert "folder without text" in refusal(tmp_path)
+
+
+@pytest.mark.parametrize("packer", [name for name in PACKERS if name != "plain"])
+def test_a_truncated_archive_gives_what_it_has_and_is_then_refused(
+    tmp_path: Path, packer: str
+) -> None:
+    def end(n: int) -> str:
+        return " " if n % 50 else "\n"
+
+    text = "".join(f"{n * 7919 % 99_991}{end(n)}" for n in range(300_000))
+    packed = PACKERS[packer](text.encode())
+    (tmp_path / "a").write_bytes(packed[: len(packed) * 3 // 4])
+    got: list[Line] = []
+    with pytest.raises(CorpusError, match="a is a damaged archive") as caught:
+        got.extend(read_lines([tmp_path / "a"]))
+    assert "\n" not in str(caught.value)
+    assert len(got) > 1000
+    assert text.startswith("".join(f"{line.text}\n" for line in got))
+
+
+@pytest.mark.parametrize("packer", [name for name in PACKERS if name != "plain"])
+def test_a_damaged_archive_is_refused(tmp_path: Path, packer: str) -> None:
+    packed = bytearray(PACKERS[packer](os.urandom(1000).hex().encode() * 50))
+    packed[30:60] = bytes(30)
+    (tmp_path / "a").write_bytes(packed)
+    assert "damaged" in refusal(tmp_path / "a")
+
+
+@pytest.mark.parametrize("magic", [b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd"])
+def test_an_archive_that_is_only_a_beginning_is_refused(tmp_path: Path, magic: bytes) -> None:
+    (tmp_path / "a").write_bytes(magic)
+    assert "damaged" in refusal(tmp_path / "a")
+
+
+def test_a_file_that_may_not_be_read_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def forbid(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    (tmp_path / "a.txt").write_text("word")
+    # The rights of a file do not bind the superuser, so they are not tried here.
+    monkeypatch.setattr("builtins.open", forbid)
+    assert "Permission denied" in refusal(tmp_path / "a.txt")
+    monkeypatch.setattr("os.scandir", forbid)
+    assert "Permission denied" in refusal(tmp_path)
+
+
+def test_a_path_that_is_not_unicode_still_names_its_document(tmp_path: Path) -> None:
+    path = os.path.join(os.fsencode(tmp_path), b"caf\xe9.txt")
+    with open(path, "wb") as file:
+        file.write(b"word")
+    (line,) = read_lines([tmp_path])
+    assert line.document == f"{tmp_path}/caf\ufffd.txt"
+    assert texts(os.fsdecode(path)) == ["word"]
+
+
+@given(st.text(st.sampled_from("ab \t\n"), max_size=60), st.integers(1, 9))
+def test_a_line_that_is_too_long_is_cut_without_losing_a_letter(text: str, longest: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reader_module, "LONGEST", longest)
+        reader = Reader([])
+        pieces = list(reader._numbered(text[at : at + 1] for at in range(len(text))))
+    lines = text.split("\n")
+    for number, line in enumerate(lines, 1):
+        of_line = [piece for n, piece in pieces if n == number]
+        assert "".join("".join(of_line).split()) == "".join(line.split())
+        if all(len(word) <= longest for word in line.split()):
+            assert [word for piece in of_line for word in piece.split()] == line.split()
+    assert all(len(piece) <= longest for _, piece in pieces)
+    if all(len(line) <= longest for line in lines):
+        assert reader.cut == 0
+
+
+ENDLESS = """
+import resource, sys
+from unbounded.corpus import Reader, Tokenizer
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+reader, characters, words = Reader(sys.argv[1:]), 0, 0
+tokenizer = Tokenizer()
+for line in reader:
+    assert len(line.text) <= 1 << 20 and line.number == 1
+    characters += len(line.text)
+    if reader.cut < 5:
+        words += len(tokenizer.words(line.text))
+grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+print(characters, reader.cut, grown // 1024)
+"""
+
+
+@pytest.mark.parametrize(("unit", "least"), [(b"word and ", 475), (b"x", 500)])
+def test_a_line_of_500_megabytes_is_read_in_little_memory(
+    tmp_path: Path, unit: bytes, least: int
+) -> None:
+    path = tmp_path / "long.zst"
+    million = (unit * 1_000_000)[: 1_000_000 // len(unit) * len(unit)]
+    with open(path, "wb") as file, zstandard.ZstdCompressor().stream_writer(file) as packed:
+        for _ in range(500):
+            packed.write(million)
+    run = subprocess.run(
+        [sys.executable, "-c", ENDLESS, path], capture_output=True, text=True, check=True
+    )
+    characters, cut, megabytes = map(int, run.stdout.split())
+    assert characters >= least * 999_000
+    assert cut >= least * 0.95
+    assert megabytes < 60

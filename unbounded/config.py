@@ -1,0 +1,94 @@
+"""Settings that span folders, and how they become objects."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+import numba
+
+from unbounded.errors import SettingError
+from unbounded.lm import Pretrained
+from unbounded.lm.threads import set_torch_threads
+from unbounded.memory import IVFPQ, Auto, Flat, Index, Memory, Window
+from unbounded.memory.threads import set_faiss_threads
+from unbounded.predict import Cache, Expert, Kernel, Online, OnlineModel, Static, Uniform, Unigram
+
+IndexName = Literal["auto", "flat", "ivfpq"]
+INDEXES: dict[str, type[Auto] | type[Flat] | type[IVFPQ]] = {
+    "auto": Auto,
+    "flat": Flat,
+    "ivfpq": IVFPQ,
+}
+
+
+@dataclass(frozen=True)
+class MemoryConfig:
+    """How the caches remember; defaults are the paper's where it gives any."""
+
+    index: str = "auto"
+    """ "We use the IVFPQ implementation": `ivfpq` is the paper's, `auto` ours, `flat` exact."""
+
+    k: int = 1024
+    """ "Unless said otherwise, we query the 1,024 nearest neighbors." """
+
+    window: int = 10_000
+    """ "the local cache (size 10,000)" """
+
+    kernel: Kernel = Kernel()
+    local_kernel: Kernel = Kernel()
+    normalize: bool = False
+
+    def __post_init__(self) -> None:
+        if self.index not in INDEXES:
+            raise SettingError(f"index {self.index!r} is unknown; use {', '.join(INDEXES)}")
+        if self.k < 1 or self.window < 1:
+            raise SettingError(f"k is {self.k} and the window {self.window}; both must be at least 1")
+
+    def new_index(self, width: int) -> Index:
+        """An empty index of the kind asked for."""
+        return INDEXES[self.index](width)
+
+
+def build_online(
+    model: Pretrained, full_size: int, experts: Iterable[str], memory: MemoryConfig
+) -> OnlineModel:
+    """An online model with these experts, which has read nothing yet.
+
+    `full_size` is the full vocabulary of the paper's protocol: training and test words together.
+    """
+    width = model.lm.width
+    built: dict[str, Expert] = {}
+    for name in experts:
+        match name:
+            case "static":
+                built[name] = Static(model.lm)
+            case "uniform":
+                built[name] = Uniform(full_size)
+            case "unigram":
+                built[name] = Unigram(full_size)
+            case "local":
+                built[name] = Cache(
+                    Memory(Window(width, memory.window)),
+                    full_size,
+                    k=memory.k,
+                    kernel=memory.local_kernel,
+                    normalize=memory.normalize,
+                )
+            case "unbounded":
+                built[name] = Cache(
+                    Memory(memory.new_index(width)),
+                    full_size,
+                    k=memory.k,
+                    kernel=memory.kernel,
+                    normalize=memory.normalize,
+                )
+            case _:
+                raise SettingError(f"expert {name!r} is unknown")
+    return OnlineModel(model.lm, model.vocabulary.copy(), built, Online(len(built)))
+
+
+def set_threads(threads: int) -> None:
+    """Let the network and the search use so many threads each."""
+    set_torch_threads(threads)
+    set_faiss_threads(threads)
+    numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))

@@ -1,0 +1,122 @@
+"""What the commands share towards a person: sizes, progress, JSON, one-line failures."""
+
+import json
+import math
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from unbounded.files import write_text_aside
+
+PLAIN_SECONDS = 10.0
+"""How often a plain progress line is written where there is no terminal."""
+
+UNITS = {"k": 1_000, "m": 1_000_000, "g": 1_000_000_000}
+
+
+def parse_size(text: str) -> int:
+    """Read `500`, `250k`, `2M`, `1.5M`.
+
+    >>> parse_size("2M"), parse_size("250k"), parse_size("1_000")
+    (2000000, 250000, 1000)
+    """
+    stripped = text.strip().replace("_", "").replace(",", "")
+    unit = UNITS.get(stripped[-1:].lower(), 1)
+    try:
+        value = float(stripped[:-1] if unit > 1 else stripped) * unit
+        if not (math.isfinite(value) and value >= 1 and value == int(value)):
+            raise ValueError
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is not a size; write 500, 250k or 2M") from None
+    return int(value)
+
+
+def say(text: str) -> None:
+    """Write a line for people: to standard error, so that standard output can be piped."""
+    typer.echo(text, err=True)
+
+
+def write_json(value: Mapping[str, Any], target: str) -> None:
+    """Write `value` to a file, or to standard output if `target` is `-`."""
+    text = json.dumps(_finite(value), indent=2, ensure_ascii=False) + "\n"
+    if target == "-":
+        sys.stdout.write(text)
+    else:
+        write_text_aside(Path(target), text)
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no NaN and no infinity: they become null."""
+    if isinstance(value, Mapping):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+class Meter(Protocol):
+    """Told how far the work has come."""
+
+    def __call__(self, done: int, note: str = "") -> None:
+        """Show that `done` words are read, with a short note."""
+
+
+@contextmanager
+def meter(what: str, total: int | None) -> Iterator[Meter]:
+    """A progress bar with words a second and time left on a terminal; plain lines elsewhere."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield _PlainMeter(what, total)
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[rate]} words/s"),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[note]}"),
+    )
+    with Progress(*columns, console=console) as bar:
+        task = bar.add_task(what, total=total, rate="–", note="")
+        started = time.monotonic()
+        first: list[int] = []
+
+        def show(done: int, note: str = "") -> None:
+            first.append(done) if not first else None
+            rate = (done - first[0]) / max(time.monotonic() - started, 1e-9)
+            bar.update(task, completed=done, rate=f"{rate:,.0f}", note=note)
+
+        yield show
+
+
+class _PlainMeter:
+    """Lines to standard error, each `PLAIN_SECONDS`."""
+
+    def __init__(self, what: str, total: int | None) -> None:
+        self._what = what
+        self._total = total
+        self._started = self._shown = time.monotonic()
+        self._first: int | None = None
+
+    def __call__(self, done: int, note: str = "") -> None:
+        now = time.monotonic()
+        if self._first is None:
+            self._first = done
+        if now - self._shown < PLAIN_SECONDS:
+            return
+        self._shown = now
+        rate = (done - self._first) / (now - self._started)
+        line = f"{self._what}: {done:,}"
+        if self._total is not None:
+            line += f" of {self._total:,} words"
+            if rate > 0:
+                line += f", {(self._total - done) / rate:,.0f} s left"
+        say(f"{line}, {rate:,.0f} words/s{', ' + note if note else ''}")

@@ -1,0 +1,15 @@
+"""Text to ids: reader, tokenizer, a vocabulary that grows, and built-in demo texts."""
+
+from unbounded.corpus.demo import DEMO_TEXTS as DEMO_TEXTS
+from unbounded.corpus.demo import demo_text as demo_text
+from unbounded.corpus.detokenizer import detokenize as detokenize
+from unbounded.corpus.reader import Line as Line
+from unbounded.corpus.reader import Reader as Reader
+from unbounded.corpus.reader import read_lines as read_lines
+from unbounded.corpus.sentences import Block as Block
+from unbounded.corpus.sentences import Sentence as Sentence
+from unbounded.corpus.sentences import blocks as blocks
+from unbounded.corpus.sentences import read_sentences as read_sentences
+from unbounded.corpus.tokenizer import Tokenizer as Tokenizer
+from unbounded.corpus.vocabulary import SENTENCE_END as SENTENCE_END
+from unbounded.corpus.vocabulary import Vocabulary as Vocabulary

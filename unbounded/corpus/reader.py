@@ -1,0 +1,202 @@
+"""Files to lines: streamed in order, in constant memory, whatever the files hold."""
+
+import codecs
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import final
+
+from unbounded.corpus.sources import Source, find_sources, read_chunks
+from unbounded.errors import CorpusError
+
+LONGEST = 1 << 20
+"""A longer line is given in pieces of at most this many characters, under the same number."""
+
+_MARK = "\ufffd"
+_PROBED = 1 << 16
+_SPACES = " \t\r\x0b\x0c\x85\xa0\u2028\u2029\u3000"
+_WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One sentence of a text and where it stands; `number` counts the lines of its file from 1."""
+
+    document: str
+    number: int
+    text: str
+
+
+@final
+class Reader:
+    """The lines of files, folders and `-`, in order; blank lines are left out.
+
+    Each path is read as often as it is given, and the counts are those of the latest reading.
+    A file or a blank line ends a document. Only a line feed ends a line, with or without a carriage
+    return. Broken UTF-8 and stray NUL bytes become U+FFFD and are counted in `replaced`, by file in
+    `damaged`; lines too long to hold are cut at white space and counted in `cut`.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "rain.txt"
+    >>> _ = path.write_bytes(b"It rains.\\r\\nIt pours.\\n\\nThe old man \\xff snores.\\n")
+    >>> reader = Reader([path])
+    >>> for line in reader:
+    ...     print(line.document.removeprefix(str(path.parent)), line.number, line.text)
+    /rain.txt 1 It rains.
+    /rain.txt 2 It pours.
+    /rain.txt#2 4 The old man � snores.
+    >>> reader.replaced, reader.bytes_read == reader.bytes_total
+    (1, True)
+    """
+
+    def __init__(self, paths: Sequence[str | Path]) -> None:
+        self._paths = list(paths)
+        self.files = 0
+        self.bytes_read = 0
+        self.cut = 0
+        self.damaged: dict[str, int] = {}
+
+    @property
+    def replaced(self) -> int:
+        """How many U+FFFD were put in the place of broken bytes."""
+        return sum(self.damaged.values())
+
+    @cached_property
+    def bytes_total(self) -> int | None:
+        """How many bytes, as they lie on disk, there are to read; None if a pipe is among them."""
+        total = 0
+        for source in find_sources(self._paths):
+            if source.size is None:
+                return None
+            total += source.size
+        return total
+
+    def __iter__(self) -> Iterator[Line]:
+        # All paths are looked at before the first is read: a typing error in the last one should
+        # not show after an hour.
+        sources = find_sources(self._paths)
+        self.files = self.bytes_read = self.cut = 0
+        self.damaged = {}
+        empty = True
+        for source in sources:
+            self.files += 1
+            for line in self._lines(source):
+                empty = False
+                yield line
+        if empty:
+            names = ", ".join(source.name for source in sources[:3]) or "no path at all"
+            raise CorpusError(
+                f"there is no text in {names}{' …' if len(sources) > 3 else ''}; at least one line "
+                "with words is needed; give other files"
+            )
+
+    def _lines(self, source: Source) -> Iterator[Line]:
+        document, documents, between = source.name, 1, False
+        started = False
+        for number, text in self._numbered(self._texts(source)):
+            if not text or text.isspace():
+                between = started
+                continue
+            if between:
+                documents += 1
+                document, between = f"{source.name}#{documents}", False
+            started = True
+            yield Line(document, number, text)
+
+    def _numbered(self, texts: Iterator[str]) -> Iterator[tuple[int, str]]:
+        """Put pieces of text together to lines; a line too long to hold comes in pieces."""
+        number = 1
+        parts: list[str] = []
+        length, cut = 0, False
+        for text in texts:
+            first, *rest = text.split("\n")
+            parts.append(first)
+            length += len(first)
+            # Only here can a line be too long: those that lie within one piece of text are shorter.
+            while length > LONGEST:
+                # Without blanks at its start, there is something before every place to cut.
+                line = "".join(parts).lstrip()
+                if len(line) > LONGEST:
+                    at = _last_space(line)
+                    yield number, line[:at]
+                    line, cut = line[at:], True
+                    self.cut += 1
+                parts, length = [line], len(line)
+            if not rest:
+                continue
+            line = "".join(parts).removesuffix("\r")
+            # What is left of a line that was cut may be blank without the line being so.
+            if line.strip() or not cut:
+                yield number, line
+            for line in rest[:-1]:
+                number += 1
+                yield number, line.removesuffix("\r")
+            number += 1
+            parts, length, cut = [rest[-1]], len(rest[-1]), False
+        if parts:
+            yield number, "".join(parts)
+
+    def _texts(self, source: Source) -> Iterator[str]:
+        """Decode as the bytes come."""
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        seen = 0
+        held = b""
+        for chunk in read_chunks(source, self._count):
+            if not seen:
+                _refuse_wide(source, chunk)
+                chunk = chunk.removeprefix(codecs.BOM_UTF8)
+            text = decoder.decode(chunk)
+            still_held = decoder.getstate()[0]
+            marks = text.count(_MARK)
+            if marks:
+                decoded = (held + chunk)[: len(held) + len(chunk) - len(still_held)]
+                marks -= decoded.count(_MARK.encode())
+            if seen < _PROBED:
+                _refuse_binary(source, text, marks)
+            self._replace(source, marks + text.count("\0"))
+            yield text.replace("\0", _MARK)
+            seen += len(chunk)
+            held = still_held
+        if text := decoder.decode(b"", final=True):
+            self._replace(source, len(text))
+            yield text
+
+    def _count(self, size: int) -> None:
+        self.bytes_read += size
+
+    def _replace(self, source: Source, marks: int) -> None:
+        if marks:
+            self.damaged[source.name] = self.damaged.get(source.name, 0) + marks
+
+
+def read_lines(paths: Sequence[str | Path]) -> Iterator[Line]:
+    """Read the lines of files, folders and `-` as a `Reader` does, for who needs no counts."""
+    return iter(Reader(paths))
+
+
+def _last_space(text: str) -> int:
+    """Find where to cut a text that is too long; within a word only if there is no space."""
+    at = max(text.rfind(space, 1, LONGEST + 1) for space in _SPACES)
+    return at if at > 0 else LONGEST
+
+
+def _refuse_wide(source: Source, start: bytes) -> None:
+    if start.startswith(_WIDE_MARKS):
+        raise CorpusError(
+            f"{source.name} is UTF-16 or UTF-32; UTF-8 is needed; convert it with: "
+            "iconv -f UTF-16 -t UTF-8"
+        )
+
+
+def _refuse_binary(source: Source, text: str, marks: int) -> None:
+    if "\0" in text:
+        found = "NUL bytes"
+    elif marks >= 16 and marks > 0.3 * len(text):
+        found = f"{marks} broken bytes among the first {len(text)} characters"
+    else:
+        return
+    raise CorpusError(
+        f"{source.name} is not text (it has {found}); UTF-8 is needed, plain or packed by gzip, "
+        "bzip2, xz or zstd; convert it or leave it out"
+    )

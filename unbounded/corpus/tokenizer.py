@@ -1,0 +1,157 @@
+"""A line to words, by the rules of the Europarl (Moses) tokenizer for English."""
+
+import re
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain
+from typing import final
+
+from unbounded.corpus.prefixes import ALWAYS, BEFORE_NUMBERS
+from unbounded.errors import SettingError
+from unbounded.types import Json
+
+CACHE_ENTRIES = 200_000
+CACHED_LENGTH = 100
+"""Chunks longer than this are not worth keeping: they hardly ever come twice."""
+
+# Characters that nobody sees: controls that are not white space, soft hyphens, zero-width and
+# direction marks. Inside a word they would make a second spelling of it.
+_INVISIBLE = re.compile(
+    "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\xad\u200b\u200e\u200f\u202a-\u202e\u2060\ufeff]"
+)
+# Half of a character, as broken JSON can hold; it has no UTF-8 form.
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+# What stands alone: all but letters, marks on letters, digits, and . ' ` , - which have rules of
+# their own. Python counts superscripts and fractions as digits; the rules do not.
+_SYMBOL = re.compile(
+    r"[^\w\s.'`,\-\u0300-\u036f\u0900-\u0dff\u0e00-\u0eff]|[_\u00b2\u00b3\u00b9\u00bc-\u00be]"
+    r"|[\u2070-\u2079\u2080-\u2089\u2150-\u215f\u2189\u2460-\u249b\u2776-\u2793]"
+)
+_DOTS = re.compile(r"\.{2,}")
+_LETTER = r"[^\W\d_]"
+_NO_LETTER = r"[\W\d_]"
+# The order matters, and so does that each rule consumes its neighbors: "5,,,5" and "''a" come out
+# as they do in the original.
+_COMMAS = (
+    (re.compile(r"(\D),"), r"\1 , "),
+    (re.compile(r",(\D)"), r" , \1"),
+    (re.compile(r"(\d),$"), r"\1 , "),
+)
+_APOSTROPHES = (
+    (re.compile(f"({_NO_LETTER})'({_NO_LETTER})"), r"\1 ' \2"),
+    (re.compile(rf"([\W_])'({_LETTER})"), r"\1 ' \2"),
+    (re.compile(f"({_LETTER})'({_NO_LETTER})"), r"\1 ' \2"),
+    (re.compile(f"({_LETTER})'({_LETTER})"), r"\1 '\2"),
+    (re.compile(r"(\d)'(s)"), r"\1 '\2"),
+)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Tokenizer:
+    """Splits a line into words, lower-cased unless told otherwise; no word has white space in it.
+
+    >>> Tokenizer().words("Mr. Smith doesn't pay $1,000.50, does he?")
+    ['mr.', 'smith', 'doesn', "'t", 'pay', '$', '1,000.50', ',', 'does', 'he', '?']
+    >>> Tokenizer(lowercase=False).words("</s> is split...")
+    ['<', '/', 's', '>', 'is', 'split', '...']
+    """
+
+    lowercase: bool = True
+    # From what stands between two spaces to its words. A text repeats itself so much that the rules
+    # run for one chunk in a hundred. Chunks whose words depend on their neighbors are not in it.
+    _cache: dict[str, tuple[str, ...]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+
+    @classmethod
+    def from_config(cls, config: dict[str, Json]) -> "Tokenizer":
+        """Make the tokenizer that `config` described."""
+        match config:
+            case {"rules": "europarl-en", "lowercase": bool(lowercase), **rest} if not rest:
+                return cls(lowercase)
+        raise SettingError(
+            f"the tokenizer is described as {config}; this version knows "
+            f"{cls().config()}; upgrade unbounded or train the model again"
+        )
+
+    def config(self) -> dict[str, Json]:
+        """Describe the tokenizer, to be saved with a model."""
+        return {"rules": "europarl-en", "lowercase": self.lowercase}
+
+    def words(self, line: str) -> list[str]:
+        """Give the words of a line; the same line always gives the same words."""
+        if not line.isprintable():
+            line = _SURROGATE.sub("\ufffd", _INVISIBLE.sub("", line))
+        chunks = line.split()
+        found = list(map(self._cache.get, chunks))
+        for at, words in enumerate(found):
+            if words is None:
+                found[at] = self._look_up(chunks, at)
+        return list(chain.from_iterable(found))  # type: ignore[arg-type]
+
+    def _look_up(self, chunks: list[str], at: int) -> tuple[str, ...]:
+        """Split a chunk that is not in the cache under its bare name."""
+        chunk = chunks[at]
+        split = partial(_split, chunk, lowercase=self.lowercase)
+        if len(chunk) == 1 or (chunk[0] not in "'," and chunk[-1] not in "'."):
+            return self._keep(chunk, split(first=False, following=" "))
+        first = at == 0
+        following = chunks[at + 1][0] if at + 1 < len(chunks) else ""
+        # A name with a space in it cannot be mistaken for a chunk.
+        name = f"{chunk} {first:d}{_kind(following)}"
+        return self._cache.get(name) or self._keep(name, split(first=first, following=following))
+
+    def _keep(self, name: str, words: tuple[str, ...]) -> tuple[str, ...]:
+        if len(name) <= CACHED_LENGTH:
+            if len(self._cache) >= CACHE_ENTRIES:
+                self._cache.clear()
+            self._cache[name] = words
+        return words
+
+
+def _kind(following: str) -> str:
+    """All that a chunk may know of the next one: none, small letter, digit, or something else."""
+    if not following:
+        return "-"
+    if following.islower():
+        return "a"
+    return "0" if following in "0123456789" else "A"
+
+
+def _split(chunk: str, *, first: bool, following: str, lowercase: bool) -> tuple[str, ...]:
+    """Split what stands between two spaces; `following` is the first letter after it, if any."""
+    if chunk.isalpha():
+        return (chunk.lower() if lowercase else chunk,)
+    # The rules look one character to each side; at the ends of a line there is none to be seen.
+    text = f"{'' if first else ' '}{chunk}{' ' if following else ''}"
+    text = _SYMBOL.sub(r" \g<0> ", text)
+    text = _DOTS.sub(r" \g<0> ", text)
+    for pattern, spaced in _COMMAS if "," in text else ():
+        text = pattern.sub(spaced, text)
+    for pattern, spaced in _APOSTROPHES if "'" in text else ():
+        text = pattern.sub(spaced, text)
+    words = text.split()
+    after = [word[0] for word in words[1:]] + [following]
+    text = " ".join(
+        _part_period(word, then) if word[-1] == "." else word
+        for word, then in zip(words, after, strict=True)
+    )
+    if not following and text.endswith(".'"):
+        text = text[:-2] + " . '"
+    return tuple((text.lower() if lowercase else text).split())
+
+
+def _part_period(word: str, following: str) -> str:
+    """Part a word from the period at its end, unless that belongs to it or ends no sentence."""
+    stem = word[:-1]
+    if not stem or stem[-1] == ".":
+        return word
+    belongs = (
+        ("." in stem and any(map(str.isalpha, stem)))
+        or stem in ALWAYS
+        or following.islower()
+        or (stem in BEFORE_NUMBERS and following != "" and following in "0123456789")
+    )
+    return word if belongs else stem + " ."

@@ -1,0 +1,45 @@
+"""Everything that can go wrong, as one tree; `except UnboundedError` catches it all.
+
+    UnboundedError
+    ├── CorpusError      text that cannot be read: missing, binary, empty, truncated
+    ├── ModelError       a model folder that is missing, foreign, damaged, or of another format
+    ├── TrainingError    training that cannot start, or whose loss is no longer a number
+    ├── MemoryFault      arrays that do not fit the memory: wrong width, not finite
+    ├── SettingError     a setting out of its range, or two that contradict each other
+    └── MissingExtra     an optional dependency is not installed
+
+Each message says what was found, what was needed and what to do, in one line.
+"""
+
+
+class UnboundedError(Exception):
+    """The base of every error this package raises on purpose."""
+
+
+class CorpusError(UnboundedError):
+    """Text that cannot be read."""
+
+
+class ModelError(UnboundedError):
+    """A model folder that cannot be used."""
+
+
+class TrainingError(UnboundedError):
+    """Training that cannot start or go on."""
+
+
+class MemoryFault(UnboundedError):
+    """Arrays that do not fit the memory."""
+
+
+class SettingError(UnboundedError):
+    """A setting that cannot be honored."""
+
+
+class MissingExtra(UnboundedError):
+    """An optional dependency that is not installed."""
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(
+            f"{what} is not installed; it comes with: pip install 'unbounded[{extra}]'"
+        )

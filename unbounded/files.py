@@ -1,0 +1,42 @@
+"""Files that are either wholly there or not there at all."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+
+def write_aside(path: Path, write: Callable[[Path], None]) -> None:
+    """Let `write` fill a file beside `path`, then rename it into place once it is on disk.
+
+    Whoever opens `path` sees the old content or the new, never a part: a crash or a full disk
+    leaves the old file as it was and no litter behind.
+    """
+    aside = path.with_name(f".{path.name}.{os.getpid()}.aside")
+    try:
+        write(aside)
+        with aside.open("rb") as written:
+            os.fsync(written.fileno())
+        os.replace(aside, path)
+    finally:
+        aside.unlink(missing_ok=True)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def write_text_aside(path: Path, text: str) -> None:
+    """Write a text file as `write_aside` does.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_text_aside(Path(folder) / "note.txt", "kept")
+    ...     [file.read_text() for file in Path(folder).iterdir()]
+    ['kept']
+    """
+
+    def write(aside: Path) -> None:
+        aside.write_text(text, encoding="utf-8", newline="\n")
+
+    write_aside(path, write)

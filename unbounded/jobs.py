@@ -1,0 +1,123 @@
+"""Whole jobs, as the command line and Python both run them."""
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from unbounded.config import MemoryConfig, build_online
+from unbounded.corpus import Block, Reader, Vocabulary, blocks, read_sentences
+from unbounded.errors import SettingError
+from unbounded.lm import Pretrained
+from unbounded.predict import Cache
+from unbounded.score.evaluation import Evaluation, cut_first, experts_of, fit_rows, make_rows
+from unbounded.score.progressive import Watcher
+
+FITTED_TOKENS = 100_000
+"""How much of a text at most goes to fitting fixed weights when no other text is given."""
+
+
+@dataclass(frozen=True)
+class EvaluationConfig:
+    """What to measure, and how; the paper's four rows in the paper's protocol by default."""
+
+    rows: tuple[str, ...] = ("static", "unigram", "local", "unbounded")
+    memory: MemoryConfig = MemoryConfig()
+    mixture: str = "online"
+    tokens: int | None = None
+    block: int = 512
+    every: int = 10_000
+
+    def __post_init__(self) -> None:
+        if self.mixture not in ("online", "fixed"):
+            raise SettingError(f"mixture {self.mixture!r} is unknown; use online or fixed")
+        if self.block < 1 or self.every < 1:
+            raise SettingError(f"a block of {self.block}; at least 1 word is needed")
+
+
+def evaluate(
+    model: Pretrained,
+    texts: Sequence[str | Path],
+    config: EvaluationConfig = EvaluationConfig(),
+    *,
+    validate: Sequence[str | Path] | None = None,
+    watchers: Sequence[Watcher] = (),
+    progress: Callable[[int], Callable[[int, str], None]] = lambda total: lambda done, note: None,
+) -> Evaluation:
+    """Score a text under every row in one pass, in the paper's protocol.
+
+    The text is read twice: once to count its words, because the paper's uniform is over training
+    and test words together, and once to score it. `progress` is told how many words there are
+    and gives back what hears how far it is.
+    """
+    rows = make_rows(config.rows)
+    with _readable_twice(texts) as paths:
+        met = model.vocabulary.copy()
+        total = _count(met, model, paths, config.tokens)
+        if validate is not None:
+            _count(met, model, validate, config.tokens)
+        experts = experts_of(rows)
+        online = build_online(model, len(met), experts, config.memory)
+        stream = _blocks(model, paths, config)
+        fitted = 0
+        if config.mixture == "fixed" and validate is not None:
+            other = build_online(model, len(met), experts, config.memory)
+            fitted = fit_rows(other, _blocks(model, validate, config), rows)
+        elif config.mixture == "fixed":
+            fitted = fit_rows(online, cut_first(stream, min(total // 10, FITTED_TOKENS)), rows)
+            total -= fitted
+        evaluation = Evaluation(_settings(config, fitted), len(met), rows)
+        evaluation.run(online, stream, every=config.every, watchers=watchers, show=progress(total))
+    for name, expert in online.experts.items():
+        if isinstance(expert, Cache):
+            evaluation.memory |= {
+                f"{name}_entries": len(expert.memory),
+                f"{name}_bytes_per_entry": expert.memory.bytes_per_entry,
+            }
+            evaluation.events += [str(event) for event in expert.memory.index.events]
+    return evaluation
+
+
+def _settings(config: EvaluationConfig, fitted: int) -> dict[str, Any]:
+    return {
+        "protocol": "paper",
+        "mixture": config.mixture,
+        "fitted_on": fitted,
+        "block": config.block,
+        **asdict(config.memory),
+    }
+
+
+def _blocks(
+    model: Pretrained, paths: Sequence[str | Path], config: EvaluationConfig
+) -> Iterator[Block]:
+    sentences = read_sentences(Reader(paths), model.tokenizer)
+    return blocks(sentences, config.block, config.tokens)
+
+
+def _count(
+    vocabulary: Vocabulary, model: Pretrained, paths: Sequence[str | Path], tokens: int | None
+) -> int:
+    """Meet every word of a text; returns how many words there are."""
+    total = 0
+    for block in blocks(read_sentences(Reader(paths), model.tokenizer), 8192, tokens):
+        vocabulary.encode(block.words)
+        total += len(block.words)
+    return total
+
+
+@contextmanager
+def _readable_twice(texts: Sequence[str | Path]) -> Iterator[list[str | Path]]:
+    """The same paths, with standard input set down in a temporary file."""
+    if "-" not in map(str, texts):
+        yield list(texts)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        spooled = Path(folder) / "standard-input.txt"
+        with spooled.open("wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        yield [spooled if str(text) == "-" else text for text in texts]

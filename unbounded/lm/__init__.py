@@ -1,0 +1,12 @@
+"""Ids → hidden states: the network, its training and its folder on disk (the only user of torch)."""
+
+from unbounded.lm.checkpoint import Pretrained as Pretrained
+from unbounded.lm.checkpoint import load_model as load_model
+from unbounded.lm.encoder import NetworkConfig as NetworkConfig
+from unbounded.lm.model import LanguageModel as LanguageModel
+from unbounded.lm.model import RecurrentModel as RecurrentModel
+from unbounded.lm.text import TrainingText as TrainingText
+from unbounded.lm.text import training_text as training_text
+from unbounded.lm.train import train_model as train_model
+from unbounded.lm.training import Progress as Progress
+from unbounded.lm.training import TrainingConfig as TrainingConfig

@@ -1,0 +1,225 @@
+"""A model folder: weights in safetensors, everything else in JSON and plain text, no pickle.
+
+    MODEL/
+      config.json            format, network, tokenizer, training; written last: it makes the model
+      weights.safetensors    embedding, cell, head
+      vocabulary.txt         one word a line, most frequent first
+      curve.jsonl            one line an epoch
+      training.safetensors   only while training: weights, Adagrad's sums, best weights so far
+"""
+
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from unbounded.corpus import SENTENCE_END, Tokenizer, Vocabulary
+from unbounded.errors import CorpusError, ModelError, TrainingError
+from unbounded.files import write_aside, write_text_aside
+from unbounded.lm.encoder import CELLS, Encoder, NetworkConfig
+from unbounded.lm.head import build_head
+from unbounded.lm.model import RecurrentModel
+from unbounded.lm.training import Progress, Trainer
+from unbounded.types import Ids
+
+FORMAT = 1
+
+CONFIG, WEIGHTS, VOCABULARY = "config.json", "weights.safetensors", "vocabulary.txt"
+CURVE, TRAINING = "curve.jsonl", "training.safetensors"
+
+
+@dataclass(frozen=True)
+class Pretrained:
+    """A frozen network with the vocabulary and the tokenizer it was trained with."""
+
+    lm: RecurrentModel
+    vocabulary: Vocabulary
+    tokenizer: Tokenizer
+    config: Mapping[str, Any]
+    curve: tuple[Progress, ...]
+
+
+def load_model(folder: Path) -> Pretrained:
+    """Open a model folder; a missing, foreign, damaged or newer one is a one-line `ModelError`."""
+    config = _config(folder)
+    try:
+        vocabulary = Vocabulary.from_text((folder / VOCABULARY).read_text(encoding="utf-8"))
+        network = NetworkConfig(
+            cell=config["network"]["cell"],
+            units=config["network"]["units"],
+            cutoffs=tuple(config["network"]["cutoffs"]),
+        )
+        if network.cell not in CELLS:
+            raise ValueError(f"unknown cell {network.cell!r}")
+        encoder = Encoder(len(vocabulary), network)
+        head = build_head(network.units, len(vocabulary), network.cutoffs)
+        _check(folder / WEIGHTS, config["checksums"][WEIGHTS])
+        _check(folder / VOCABULARY, config["checksums"][VOCABULARY])
+        weights = _read(folder / WEIGHTS)[0]
+        encoder.embedding.load_state_dict({"weight": weights.pop("embedding")})
+        for part, module in (("cell", encoder.cell), ("head", head)):
+            mine = {k.removeprefix(f"{part}."): w for k, w in weights.items() if k.startswith(part)}
+            module.load_state_dict(mine)
+        tokenizer = Tokenizer.from_config(config["tokenizer"])
+        curve = tuple(
+            Progress(**json.loads(line))
+            for line in (folder / CURVE).read_text(encoding="utf-8").splitlines()
+        )
+    except (OSError, ValueError, KeyError, TypeError, RuntimeError, CorpusError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise ModelError(
+            f"{folder} is a damaged model ({reason}); train it again, or restore it from a copy"
+        ) from error
+    end = int(vocabulary.lookup([SENTENCE_END])[0])
+    return Pretrained(RecurrentModel(encoder, head, end), vocabulary, tokenizer, config, curve)
+
+
+def save_model(
+    folder: Path, trainer: Trainer, network: NetworkConfig, vocabulary: Vocabulary, tokenizer: Tokenizer
+) -> None:
+    """Write the best weights and all that goes with them, then remove the training state."""
+    weights = {name: weight.contiguous() for name, weight in trainer.best.items()}
+    write_aside(folder / WEIGHTS, lambda aside: save_file(weights, aside))
+    write_text_aside(folder / VOCABULARY, vocabulary.to_text())
+    curve = "".join(json.dumps(asdict(line)) + "\n" for line in trainer.curve)
+    write_text_aside(folder / CURVE, curve)
+    config = {
+        "format": FORMAT,
+        "kind": "unbounded recurrent model",
+        "network": asdict(network),
+        "tokenizer": tokenizer.config(),
+        "training": {
+            **asdict(trainer.config),
+            "tokens": trainer.batches.length * trainer.config.streams,
+            "best_epoch": trainer.best_epoch,
+            "seconds": trainer.seconds,
+        },
+        "checksums": {name: _checksum(folder / name) for name in (WEIGHTS, VOCABULARY)},
+    }
+    write_text_aside(folder / CONFIG, json.dumps(config, indent=2) + "\n")
+    (folder / TRAINING).unlink(missing_ok=True)
+
+
+def save_training(folder: Path, trainer: Trainer, words: Ids) -> None:
+    """Write the whole state of training in one file, so that no crash can tear it."""
+    tensors = {f"weights.{name}": w.contiguous() for name, w in trainer.weights().items()}
+    tensors |= {f"best.{name}": w.contiguous() for name, w in trainer.best.items()}
+    tensors["sums.embedding"] = trainer.embedding_sums
+    for name, weight in trainer.dense.items():
+        tensors[f"sums.{name}"] = trainer.adagrad.state[weight]["sum"]
+        tensors[f"steps.{name}"] = trainer.adagrad.state[weight]["step"]
+    tensors |= {f"state.{i}": part.contiguous() for i, part in enumerate(trainer.state)}
+    about = {
+        "format": FORMAT,
+        "config": asdict(trainer.config),
+        "fingerprint": fingerprint(words),
+        "epoch": trainer.epoch,
+        "step": trainer.step,
+        "seconds": trainer.seconds,
+        "nats": trainer.nats,
+        "best_valid": trainer.best_valid,
+        "best_epoch": trainer.best_epoch,
+        "curve": [asdict(line) for line in trainer.curve],
+    }
+    metadata = {"training": json.dumps(about)}
+    write_aside(folder / TRAINING, lambda aside: save_file(tensors, aside, metadata))
+
+
+def resume_training(folder: Path, trainer: Trainer, words: Ids) -> bool:
+    """Put `trainer` where the interrupted run was; False if there was none."""
+    path = folder / TRAINING
+    if not path.exists():
+        return False
+    try:
+        tensors, metadata = _read(path)
+        about = json.loads(metadata["training"])
+        if about["format"] != FORMAT:
+            raise ValueError(f"format {about['format']}, this version reads {FORMAT}")
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ModelError(f"{path} cannot be resumed ({error}); remove it and train again") from error
+    if about["fingerprint"] != fingerprint(words):
+        raise TrainingError(
+            f"{path} was trained on another text; give the same TEXT and --tokens, or another --out"
+        )
+    asked, had = asdict(trainer.config), about["config"]
+    for name in asked.keys() - {"epochs", "patience"}:
+        if asked[name] != had[name]:
+            raise TrainingError(
+                f"{path} was trained with {name} {had[name]}, not {asked[name]}; "
+                f"resume with the same settings, or choose another --out"
+            )
+    with torch.no_grad():
+        for name, weight in trainer.weights().items():
+            weight.copy_(tensors[f"weights.{name}"])
+    trainer.embedding_sums.copy_(tensors["sums.embedding"])
+    for name, weight in trainer.dense.items():
+        trainer.adagrad.state[weight]["sum"].copy_(tensors[f"sums.{name}"])
+        trainer.adagrad.state[weight]["step"].copy_(tensors[f"steps.{name}"])
+    trainer.best = {k.removeprefix("best."): t for k, t in tensors.items() if k.startswith("best.")}
+    trainer.state = tuple(tensors[f"state.{i}"] for i in range(len(trainer.state)))
+    trainer.epoch, trainer.step = about["epoch"], about["step"]
+    trainer.seconds, trainer.nats = about["seconds"], about["nats"]
+    trainer.best_valid, trainer.best_epoch = about["best_valid"], about["best_epoch"]
+    trainer.curve = [Progress(**line) for line in about["curve"]]
+    return True
+
+
+def fingerprint(words: Ids) -> int:
+    """A checksum of a text's ids: the same text, in the same order, with the same vocabulary."""
+    return zlib.crc32(np.ascontiguousarray(words, np.int64).tobytes())
+
+
+def _config(folder: Path) -> dict[str, Any]:
+    path = folder / CONFIG
+    if not folder.exists():
+        raise ModelError(f"{folder} does not exist; make a model with 'unbounded train TEXT --out'")
+    if not path.is_file():
+        hint = (
+            "its training was interrupted: finish it with 'unbounded train --resume'"
+            if (folder / TRAINING).exists()
+            else "give a folder made by 'unbounded train'"
+        )
+        raise ModelError(f"{folder} is not a model (it has no {CONFIG}); {hint}")
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+        found = config["format"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ModelError(f"{path} is not a model's configuration; give a folder made by 'unbounded train'") from error
+    if found != FORMAT:
+        raise ModelError(
+            f"{folder} was written in format {found}; this version reads {FORMAT}: upgrade unbounded, "
+            f"or train it again"
+        )
+    assert isinstance(config, dict)
+    return config
+
+
+def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """All tensors of a safetensors file, copied out of it, and its metadata."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}
+    except SafetensorError as error:
+        raise ValueError(f"{path.name}: {error}") from error
+
+
+def _checksum(path: Path) -> int:
+    value = 0
+    with path.open("rb") as file:
+        while chunk := file.read(1 << 20):
+            value = zlib.crc32(chunk, value)
+    return value
+
+
+def _check(path: Path, expected: int) -> None:
+    found = _checksum(path)
+    if found != expected:
+        raise ValueError(f"{path.name} has checksum {found}, not {expected}")

@@ -1,0 +1,244 @@
+"""Adagrad over BPTT: training ids in, a network out, resumable at any step."""
+
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from unbounded.errors import SettingError, TrainingError
+from unbounded.lm.batches import Batch, Batches
+from unbounded.lm.encoder import Encoder, NetworkConfig
+from unbounded.lm.head import build_head, reset_head, word_log_probs
+from unbounded.types import Ids
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """How the network is trained; defaults are the paper's, with the sentence each comes from."""
+
+    epochs: int = 10
+    """ "a learning rate of 0.2 and 10 epochs" """
+
+    learning_rate: float = 0.2
+    """ "using the Adagrad algorithm with a learning rate of 0.2" """
+
+    bptt: int = 20
+    """ "backpropagation through time (BPTT) over 20 timesteps" """
+
+    streams: int = 32
+    """Parallel streams in a step; the paper does not say (docs/decisions.md)."""
+
+    dropout: float = 0.0
+    """Share of embedding and output units dropped; the paper does not mention any."""
+
+    unknown: float = 0.5
+    """How often a word that occurs once in training is read as `<unk>`, so that it has a vector."""
+
+    clip: float = 1.0
+    """Largest norm of a step's gradient."""
+
+    patience: int = 2
+    """Stop after so many epochs without a better validation; the best epoch is kept."""
+
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "bptt", "streams", "patience"):
+            if getattr(self, name) < 1:
+                raise SettingError(f"{name} is {getattr(self, name)}; it must be at least 1")
+        for name in ("learning_rate", "clip"):
+            if not getattr(self, name) > 0:
+                raise SettingError(f"{name} is {getattr(self, name)}; it must be above 0")
+        for name in ("dropout", "unknown"):
+            if not 0 <= getattr(self, name) < 1:
+                raise SettingError(f"{name} is {getattr(self, name)}; it must be in [0, 1)")
+
+
+@dataclass(frozen=True)
+class Progress:
+    """One line of the training curve; perplexities are over words that the network knows."""
+
+    epoch: int
+    step: int
+    words: int
+    train_perplexity: float
+    valid_perplexity: float | None
+    seconds: float
+
+
+@final
+class Trainer:
+    """One network in training: weights, Adagrad's sums, and how far it has come.
+
+    The embedding is updated by hand, row by row: a step touches the words it read and no others.
+    All randomness of a step is drawn from the seed and the step's number, so that a resumed run
+    and an uninterrupted one are the same.
+    """
+
+    def __init__(
+        self, words: Ids, counts: Ids, sentence_end: int, network: NetworkConfig, config: TrainingConfig
+    ) -> None:
+        if len(words) < config.streams * 2:
+            raise TrainingError(
+                f"the training text has {len(words)} words; {config.streams * 2} are needed "
+                f"for {config.streams} streams: give more text, or lower --streams"
+            )
+        self.config = config
+        self.batches = Batches(words, config.streams, config.bptt, sentence_end)
+        self.sentence_end = sentence_end
+        size = len(counts)
+        self.encoder = Encoder(size, network)
+        self.head = build_head(network.units, size, network.cutoffs)
+        generator = torch.Generator().manual_seed(config.seed)
+        self.encoder.reset_parameters(generator)
+        reset_head(self.head, generator)
+        # Dense weights by name: everything but the embedding.
+        self.dense: dict[str, nn.Parameter] = {
+            f"{part}.{name}": weight
+            for part, module in (("cell", self.encoder.cell), ("head", self.head))
+            for name, weight in module.named_parameters()
+        }
+        self.adagrad = torch.optim.Adagrad(
+            self.dense.values(), lr=config.learning_rate, fused=True
+        )
+        self.embedding = self.encoder.embedding.weight.requires_grad_(False)
+        self.embedding_sums = torch.zeros_like(self.embedding)
+        self._rare = torch.cat([torch.from_numpy(counts == 1), torch.tensor([False])])
+        self.state = self.encoder.zero_state(config.streams)
+        self.epoch = 0
+        self.step = 0  # of this epoch
+        self.seconds = 0.0
+        self.nats = 0.0
+        self.best_valid = math.inf
+        self.best_epoch = 0
+        self.best: dict[str, Tensor] = {}
+        self.curve: list[Progress] = []
+
+    @property
+    def words_total(self) -> int:
+        """How many words all epochs together would read."""
+        return self.config.epochs * self.batches.length * self.config.streams
+
+    @property
+    def words_done(self) -> int:
+        """How many words were read so far, over all epochs."""
+        steps = min(self.step * self.config.bptt, self.batches.length)
+        return (self.epoch * self.batches.length + steps) * self.config.streams
+
+    @property
+    def finished(self) -> bool:
+        """Whether all epochs are done, or validation has stopped getting better."""
+        waited = self.epoch - self.best_epoch
+        stalled = self.best_valid < math.inf and waited >= self.config.patience
+        return self.epoch >= self.config.epochs or stalled
+
+    def weights(self) -> dict[str, Tensor]:
+        """All weights by name, not copied."""
+        return {"embedding": self.embedding, **{k: w.detach() for k, w in self.dense.items()}}
+
+    def run(self, valid: Ids | None, every: int = 50) -> Iterator[Progress]:
+        """Train to the end, yielding every `every` steps and at the end of each epoch."""
+        while not self.finished:
+            since, nats, words = time.perf_counter(), 0.0, 0
+            for batch in self.batches.after(self.step):
+                loss = self._learn(batch)
+                if not math.isfinite(loss):
+                    raise TrainingError(
+                        f"the loss is no longer a number at epoch {self.epoch + 1}, step {self.step}: "
+                        f"try a lower --learning-rate than {self.config.learning_rate}"
+                    )
+                nats += loss * batch.targets.numel()
+                self.nats += loss * batch.targets.numel()
+                words += batch.targets.numel()
+                self.step += 1
+                if self.step % every == 0:
+                    now = time.perf_counter()
+                    self.seconds += now - since
+                    yield self._progress(nats / words, None)
+                    since, nats, words = time.perf_counter(), 0.0, 0
+            self._end_epoch(valid)
+            self.seconds += time.perf_counter() - since
+            yield self.curve[-1]
+
+    def _progress(self, nats: float, valid: float | None) -> Progress:
+        return Progress(
+            epoch=self.epoch + (valid is None),
+            step=self.step,
+            words=self.words_done,
+            train_perplexity=math.exp(min(nats, 700.0)),
+            valid_perplexity=valid,
+            seconds=self.seconds,
+        )
+
+    def _end_epoch(self, valid: Ids | None) -> None:
+        train = self.nats / (self.batches.length * self.config.streams)
+        self.epoch, self.step, self.nats = self.epoch + 1, 0, 0.0
+        self.state = self.encoder.zero_state(self.config.streams)
+        score = train if valid is None else self._valid_nats(valid)
+        if valid is None or score < self.best_valid:
+            self.best_epoch = self.epoch
+            self.best = {name: weight.clone() for name, weight in self.weights().items()}
+            self.best_valid = math.inf if valid is None else score
+        perplexity = math.nan if valid is None else math.exp(score)
+        self.curve.append(self._progress(train, perplexity))
+
+    def _learn(self, batch: Batch) -> float:
+        """One step: forward over one stretch, backward, update; returns nats a word."""
+        config = self.config
+        number = self.epoch * len(self.batches) + self.step
+        generator = torch.Generator().manual_seed(config.seed * 1_000_003 + number)
+        inputs = batch.inputs
+        if config.unknown:
+            hide = self._rare[inputs] & (
+                torch.rand(inputs.shape, generator=generator) < config.unknown
+            )
+            inputs = inputs.masked_fill(hide, self.encoder.size)
+        rows, place = torch.unique(inputs, return_inverse=True)
+        table = self.embedding[rows].requires_grad_()
+        vectors = _drop(functional.embedding(place, table), config.dropout, generator)
+        hidden, state = self.encoder(vectors, self.state)
+        self.state = tuple(part.detach() for part in state)
+        hidden = _drop(hidden, config.dropout, generator)
+        loss = self.head(hidden.flatten(0, 1), batch.targets.flatten()).loss
+        loss.backward()
+        gradients = [table.grad, *(w.grad for w in self.dense.values() if w.grad is not None)]
+        norm = nn.utils.clip_grad_norm_([table, *self.dense.values()], config.clip)
+        if not torch.isfinite(norm):
+            return math.nan
+        assert gradients[0] is not None
+        sums = self.embedding_sums[rows] + gradients[0].square()
+        self.embedding_sums[rows] = sums
+        self.embedding[rows] -= config.learning_rate * gradients[0] / (sums.sqrt() + 1e-10)
+        self.adagrad.step()
+        self.adagrad.zero_grad()
+        return loss.item()
+
+    @torch.inference_mode()
+    def _valid_nats(self, valid: Ids) -> float:
+        """Nats a word over the known words of `valid`, read in parallel streams."""
+        size = self.encoder.size
+        streams = min(self.config.streams, max(1, len(valid) // 200))
+        state, nats, known_words = self.encoder.zero_state(streams), 0.0, 0
+        for batch in Batches(np.minimum(valid, size), streams, 100, self.sentence_end).after(0):
+            hidden, state = self.encoder(self.encoder.embedding(batch.inputs), state)
+            known = batch.targets < size
+            found = word_log_probs(self.head, hidden[known], batch.targets[known])
+            nats -= float(found.double().sum())
+            known_words += len(found)
+        if known_words == 0:
+            raise TrainingError("the validation text has no word of the training text: give another")
+        return nats / known_words
+
+
+def _drop(values: Tensor, share: float, generator: torch.Generator) -> Tensor:
+    """Inverted dropout drawn from `generator`."""
+    if share == 0:
+        return values
+    keep = torch.rand(values.shape, generator=generator) >= share
+    return values * keep / (1 - share)

@@ -1,0 +1,10 @@
+"""Hidden states to neighbors; the only folder that imports faiss."""
+
+from unbounded.memory.auto import Auto
+from unbounded.memory.flat import Flat
+from unbounded.memory.index import Index, IndexEvent
+from unbounded.memory.ivfpq import IVFPQ
+from unbounded.memory.memory import Memory, Neighbors
+from unbounded.memory.window import Window
+
+__all__ = ["IVFPQ", "Auto", "Flat", "Index", "IndexEvent", "Memory", "Neighbors", "Window"]

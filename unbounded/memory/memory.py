@@ -1,0 +1,133 @@
+"""(hidden state, next word) pairs, appended as they are read, and found again by their states."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import final, no_type_check
+
+import numba
+import numpy as np
+from jaxtyping import Int
+
+from unbounded.errors import MemoryFault
+from unbounded.memory.index import Index
+from unbounded.memory.rows import Rows
+from unbounded.types import Distances, Hidden, Ids, Positions
+
+
+@dataclass(frozen=True)
+class Neighbors:
+    """The entries nearest to each query, nearest first.
+
+    `squared` is the squared Euclidean distance, `words` what came next there, `positions` the
+    number of entries before it. After `search_block` a row that sees fewer entries than others
+    ends in squared distances of infinity, words and positions of -1; after `search` none does.
+    """
+
+    squared: Distances
+    words: Positions
+    positions: Positions
+
+
+@final
+class Memory:
+    """An index of hidden states with the word that followed each.
+
+    >>> from unbounded.memory.flat import Flat
+    >>> memory = Memory(Flat(1))
+    >>> memory.add(np.array([[0], [2]], np.float32), np.array([7, 8]))
+    >>> memory.search(np.array([[3]], np.float32), k=4).words.tolist()
+    [[8, 7]]
+    >>> memory.search_block(np.array([[3], [3]], np.float32), np.array([9, 7]), k=4).words.tolist()
+    [[8, 7, -1], [9, 8, 7]]
+    """
+
+    def __init__(self, index: Index) -> None:
+        if index.added:
+            raise MemoryFault(
+                f"the index holds {index.added} keys whose words are unknown; a memory starts "
+                "with an empty index, or with load()"
+            )
+        self.index = index
+        self._words = Rows(np.empty(0, np.int32))
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    @property
+    def bytes(self) -> int:
+        """What the index and the words take."""
+        return self.index.bytes + self._words.bytes
+
+    @property
+    def bytes_per_entry(self) -> float:
+        """Bytes over entries; 0 when there are none."""
+        return self.bytes / len(self) if len(self) else 0.0
+
+    def add(self, keys: Hidden, words: Ids) -> None:
+        """Append pairs; refused pairs leave everything as it was."""
+        _check_pairs(keys, words)
+        self.index.add(keys)
+        self._words.append(words)
+        self._words.keep_last(len(self.index))
+
+    def search(self, queries: Hidden, k: int) -> Neighbors:
+        """The min(k, entries) nearest entries of each query; changes nothing."""
+        squared, positions = self.index.search(queries, k)
+        return Neighbors(squared, self._words_at(positions, np.empty(0, np.int64)), positions)
+
+    def search_block(self, queries: Hidden, words: Ids, k: int) -> Neighbors:
+        """What searching and then adding each pair, one at a time, would have found.
+
+        Step t is not shown its own word, nor any later one. Exact where the index is; an index
+        that compresses its keys knows those of the block better than it would have. Adds nothing.
+        """
+        _check_pairs(queries, words)
+        squared, positions = self.index.search_block(queries, k)
+        return Neighbors(squared, self._words_at(positions, words), positions)
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Everything that was read, as arrays."""
+        index = {f"index.{name}": array for name, array in self.index.state().items()}
+        return {"words": self._words.view.copy(), **index}
+
+    def load(self, state: Mapping[str, np.ndarray]) -> None:
+        """Become the memory that wrote the state; only with an index of the same settings."""
+        prefix = "index."
+        self.index.load({n[len(prefix) :]: a for n, a in state.items() if n.startswith(prefix)})
+        if len(state["words"]) != len(self.index):
+            raise MemoryFault(
+                f"the state holds {len(state['words'])} words for {len(self.index)} keys; "
+                "it is damaged: restore an older one"
+            )
+        self._words.restore(state["words"])
+
+    def _words_at(self, positions: Positions, ahead: Int[np.ndarray, " m"]) -> Positions:
+        oldest = self.index.added - len(self._words)
+        words = np.empty(positions.shape, np.int64)
+        ahead = np.ascontiguousarray(ahead, np.int64)
+        _gather(positions.ravel(), oldest, self._words.view, ahead, words.ravel())
+        return words
+
+
+@numba.njit(cache=True, nogil=True)
+@no_type_check
+def _gather(positions, oldest, known, ahead, words):
+    """The word at each position: known from the memory, or ahead in the block, or none (-1)."""
+    for i in range(len(positions)):
+        offset = positions[i] - oldest
+        if positions[i] < 0:
+            words[i] = -1
+        elif offset < len(known):
+            words[i] = known[offset]
+        else:
+            words[i] = ahead[offset - len(known)]
+
+
+def _check_pairs(keys: Hidden, words: Ids) -> None:
+    if len(keys) != len(words):
+        raise MemoryFault(f"{len(keys)} keys for {len(words)} words; give one word to each key")
+    if len(words) and (words.min() < 0 or words.max() >= 2**31):
+        raise MemoryFault(
+            f"words from {words.min()} to {words.max()}; ids lie between 0 and {2**31 - 1}: "
+            "encode unknown words first"
+        )

@@ -1,0 +1,230 @@
+"""Experts: each turns what it has read into a distribution over the next word.
+
+Two verbs and one law: `predict` asks and changes nothing, `observe` teaches, and `score`, the
+fast path over a block, must equal `stepwise`: predict one word, look at it, learn it.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import final
+
+import numpy as np
+
+from unbounded.errors import SettingError
+from unbounded.lm import LanguageModel
+from unbounded.memory import Memory, Neighbors
+from unbounded.predict.distribution import Counted, Distribution, Even, Networked, Sparse
+from unbounded.predict.kernels import Kernel
+from unbounded.types import Hidden, Ids, Probs
+
+
+class Expert(ABC):
+    """One opinion about the next word, learned by reading."""
+
+    @abstractmethod
+    def predict(self, hidden: Hidden) -> Distribution:
+        """What would come after each hidden state, from all that was observed; changes nothing."""
+
+    @abstractmethod
+    def observe(self, hidden: Hidden, words: Ids) -> None:
+        """Learn that each word came after its hidden state."""
+
+    @abstractmethod
+    def score(self, hidden: Hidden, words: Ids) -> Probs:
+        """What each word's probability was just before it came; and learn them all."""
+
+    @abstractmethod
+    def state(self) -> dict[str, np.ndarray]:
+        """All that was learned, as arrays."""
+
+    @abstractmethod
+    def load(self, state: Mapping[str, np.ndarray]) -> None:
+        """Become what wrote the state."""
+
+
+def stepwise(expert: Expert, hidden: Hidden, words: Ids) -> Probs:
+    """The definition of `score`: one word at a time."""
+    probs = np.empty(len(words))
+    for t in range(len(words)):
+        now = slice(t, t + 1)
+        probs[t] = expert.predict(hidden[now]).prob(words[now])[0]
+        expert.observe(hidden[now], words[now])
+    return probs
+
+
+@final
+class Static(Expert):
+    """The frozen network, which learns nothing."""
+
+    def __init__(self, lm: LanguageModel) -> None:
+        self._lm = lm
+
+    def predict(self, hidden: Hidden) -> Distribution:
+        """What the network says."""
+        return Networked(self._lm, hidden)
+
+    def observe(self, hidden: Hidden, words: Ids) -> None:
+        """Nothing: the network is frozen."""
+
+    def score(self, hidden: Hidden, words: Ids) -> Probs:
+        """The network's probabilities."""
+        return self._lm.prob(hidden, words)
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Nothing."""
+        return {}
+
+    def load(self, state: Mapping[str, np.ndarray]) -> None:
+        """Nothing."""
+
+
+@final
+class Uniform(Expert):
+    """Every word of the full vocabulary alike, so that no probability is zero.
+
+    In the paper's protocol the full vocabulary counts the words of the test text too; `size` is
+    told beforehand and never looks at what is being read.
+    """
+
+    def __init__(self, size: int) -> None:
+        if size < 1:
+            raise SettingError(f"a vocabulary of {size} words; at least 1 is needed")
+        self.size = size
+
+    def predict(self, hidden: Hidden) -> Distribution:
+        """1 / size."""
+        return Even(len(hidden), self.size)
+
+    def observe(self, hidden: Hidden, words: Ids) -> None:
+        """Nothing but a check: a word beyond the full vocabulary would have probability zero."""
+        if len(words) and words.max() >= self.size:
+            raise SettingError(
+                f"word number {int(words.max()) + 1:,} came, but the full vocabulary was said to "
+                f"have {self.size:,}; count the words of the text first"
+            )
+
+    def score(self, hidden: Hidden, words: Ids) -> Probs:
+        """1 / size."""
+        self.observe(hidden, words)
+        return Even(len(hidden), self.size).prob(words)
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Nothing."""
+        return {}
+
+    def load(self, state: Mapping[str, np.ndarray]) -> None:
+        """Nothing."""
+
+
+@final
+class Unigram(Expert):
+    """How often each word was read so far; even over `size` words before the first."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._counts = np.zeros(0, np.int64)
+        self._total = 0
+
+    def predict(self, hidden: Hidden) -> Distribution:
+        """Count over total."""
+        return Counted(len(hidden), self._counts, self._size)
+
+    def observe(self, hidden: Hidden, words: Ids) -> None:
+        """Count."""
+        if len(words):
+            self._reach(int(words.max()) + 1)
+            self._counts += np.bincount(words, minlength=len(self._counts))
+            self._total += len(words)
+
+    def score(self, hidden: Hidden, words: Ids) -> Probs:
+        """Counts before the block plus how often the word came earlier in the block."""
+        if len(words) == 0:
+            return np.empty(0)
+        self._reach(int(words.max()) + 1)
+        seen = self._counts[words] + _earlier(words)
+        totals = self._total + np.arange(len(words))
+        probs = seen / np.maximum(totals, 1)
+        if self._total == 0:
+            probs[0] = Even(1, self._size).prob(words[:1])[0]
+        self.observe(hidden, words)
+        return probs
+
+    def state(self) -> dict[str, np.ndarray]:
+        """The counts."""
+        return {"counts": self._counts.copy()}
+
+    def load(self, state: Mapping[str, np.ndarray]) -> None:
+        """Become what wrote the state."""
+        self._counts = state["counts"].copy()
+        self._total = int(self._counts.sum())
+
+    def _reach(self, size: int) -> None:
+        if size > len(self._counts):
+            # Doubling keeps growth by one word at a time linear over all.
+            grown = np.zeros(max(size, 2 * len(self._counts)), np.int64)
+            grown[: len(self._counts)] = self._counts
+            self._counts = grown
+
+
+@final
+class Cache(Expert):
+    """Kernel density estimate over a memory of (hidden state, next word) pairs (eq. 6).
+
+    With a memory of the last N pairs it is the local cache, with one of all pairs the unbounded
+    cache. An empty memory is even over `size` words.
+    """
+
+    def __init__(
+        self, memory: Memory, size: int, *, k: int = 1024, kernel: Kernel | None = None, normalize: bool = False
+    ) -> None:
+        if k < 1:
+            raise SettingError(f"k is {k}; at least 1 neighbor is needed")
+        self.memory = memory
+        self._size = size
+        self._k = k
+        self._kernel = kernel or Kernel()
+        self._normalize = normalize
+
+    def predict(self, hidden: Hidden) -> Distribution:
+        """What followed the nearest states, the nearer the more."""
+        return self._vote(self.memory.search(self._keys(hidden), self._k))
+
+    def observe(self, hidden: Hidden, words: Ids) -> None:
+        """Remember each pair."""
+        self.memory.add(self._keys(hidden), words)
+
+    def score(self, hidden: Hidden, words: Ids) -> Probs:
+        """One search of the memory as it stood, plus the block's own past."""
+        keys = self._keys(hidden)
+        probs = self._vote(self.memory.search_block(keys, words, self._k)).prob(words)
+        self.memory.add(keys, words)
+        return probs
+
+    def state(self) -> dict[str, np.ndarray]:
+        """The memory's."""
+        return self.memory.state()
+
+    def load(self, state: Mapping[str, np.ndarray]) -> None:
+        """Become what wrote the state."""
+        self.memory.load(state)
+
+    def _vote(self, neighbors: Neighbors) -> Distribution:
+        return Sparse(neighbors.words, self._kernel.weights(neighbors.squared), self._size)
+
+    def _keys(self, hidden: Hidden) -> Hidden:
+        if not self._normalize:
+            return hidden
+        norms = np.linalg.norm(hidden, axis=1, keepdims=True)
+        return hidden / np.where(norms > 0, norms, 1)
+
+
+def _earlier(words: Ids) -> Ids:
+    """How often each word came earlier in the same block."""
+    order = np.argsort(words, kind="stable")
+    ordered = words[order]
+    first = np.r_[True, ordered[1:] != ordered[:-1]]
+    place = np.arange(len(words))
+    ranks = place - np.maximum.accumulate(np.where(first, place, 0))
+    out = np.empty(len(words), np.int64)
+    out[order] = ranks
+    return out

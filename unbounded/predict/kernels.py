@@ -1,0 +1,68 @@
+"""Kernels of the density estimate: how much a neighbor at distance d counts (eq. 6)."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Float
+
+from unbounded.errors import SettingError
+from unbounded.types import Distances
+
+Shape = Literal["gaussian", "epanechnikov"]
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """K(√sharpness · d / θ), with θ fixed or each query's distance to its k-th neighbor.
+
+    The paper takes θ(h) = d_k ("variable kernel density estimation") and names both shapes. With
+    a Gaussian the nearest neighbor then weighs at most 1.65 times the k-th; sharpness makes it
+    e^(sharpness/2) times.
+    """
+
+    shape: Shape = "gaussian"
+    sharpness: float = 16.0
+    bandwidth: float | None = None
+    """None is the distance to the k-th neighbor."""
+
+    def __post_init__(self) -> None:
+        if self.shape not in ("gaussian", "epanechnikov"):
+            raise SettingError(f"kernel {self.shape!r} is unknown; use gaussian or epanechnikov")
+        for name in ("sharpness", "bandwidth"):
+            value = getattr(self, name)
+            if value is not None and not (np.isfinite(value) and value > 0):
+                raise SettingError(f"the kernel's {name} is {value}; it must be above 0")
+
+    def weights(self, squared: Distances) -> Distances:
+        """Unnormalized weights of neighbors given nearest first; infinitely far ones weigh nothing.
+
+        Only ratios within a row mean anything. A row in which nothing would count (all at the
+        very edge of the kernel, or too far for a float) counts its nearest neighbors.
+
+        >>> Kernel("epanechnikov", sharpness=1.0, bandwidth=2.0).weights(np.array([[0.0, 1.0, 4.0]]))
+        array([[1.  , 0.75, 0.  ]])
+        """
+        if squared.shape[1] == 0:
+            return squared
+        nearest = squared[:, :1]
+        found = np.isfinite(squared)
+        # Where θ is zero all neighbors are at distance zero, so any scale will do.
+        theta = self._squared_bandwidth(squared)
+        scale = self.sharpness / np.where(theta > 0, theta, 1.0)
+        with np.errstate(invalid="ignore"):
+            if self.shape == "gaussian":
+                # Relative to the nearest, so that no row underflows.
+                weights = np.exp((nearest - squared) * (scale / 2))
+            else:
+                weights = np.maximum(1 - squared * scale, 0)
+        weights = np.where(found, weights, 0)
+        empty = ~weights.any(axis=1)
+        if empty.any():
+            weights[empty] = found[empty] & (squared[empty] == nearest[empty])
+        return weights
+
+    def _squared_bandwidth(self, squared: Distances) -> Float[np.ndarray, "n 1"]:
+        if self.bandwidth is not None:
+            return np.full((len(squared), 1), self.bandwidth**2, squared.dtype)
+        return np.where(np.isfinite(squared), squared, 0).max(axis=1, keepdims=True)

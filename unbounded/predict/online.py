@@ -1,0 +1,90 @@
+"""The whole model: reads words for ever, and can be asked at any time what comes next."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import final
+
+from unbounded.corpus import Vocabulary
+from unbounded.errors import SettingError
+from unbounded.lm import LanguageModel
+from unbounded.predict.distribution import Distribution, Mixed
+from unbounded.predict.experts import Expert
+from unbounded.predict.mixture import Mixture
+from unbounded.types import Hidden, Ids, Probs, State, Table
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What each word's probability was just before it came: mixed, and under each expert."""
+
+    words: Sequence[str]
+    ids: Ids
+    prob: Probs
+    experts: tuple[str, ...]
+    table: Table
+    weights: Table
+    seconds: Mapping[str, float]
+    """Seconds spent in `network` and in each expert, and in `mixture`."""
+
+
+@final
+class OnlineModel:
+    """A frozen network, a list of experts that learn, and a mixture that decides whom to believe.
+
+    The vocabulary grows as words appear. `read` scores a block of words at once; the scores do
+    not depend on how the stream is cut into blocks.
+    """
+
+    def __init__(
+        self, lm: LanguageModel, vocabulary: Vocabulary, experts: Mapping[str, Expert], mixture: Mixture
+    ) -> None:
+        if len(mixture.weights) != len(experts):
+            raise SettingError(
+                f"a mixture of {len(mixture.weights)} for {len(experts)} experts; give one weight each"
+            )
+        self.lm = lm
+        self.vocabulary = vocabulary
+        self.experts = dict(experts)
+        self.mixture = mixture
+        self._hidden, self._state = lm.start()
+
+    @property
+    def hidden(self) -> Hidden:
+        """The hidden state before the next word, one row."""
+        return self._hidden
+
+    @property
+    def network_state(self) -> State:
+        """What the network carries to the next word."""
+        return self._state
+
+    def predict(self) -> Distribution:
+        """The next word, now; changes nothing."""
+        parts = [expert.predict(self._hidden) for expert in self.experts.values()]
+        return Mixed(parts, self.mixture.weights)
+
+    def read(self, words: Sequence[str]) -> Reading:
+        """Score each word just before it comes, and learn it."""
+        clock = time.perf_counter
+        seconds: dict[str, float] = {}
+        began = clock()
+        ids = self.vocabulary.encode(words)
+        after, state = self.lm.advance(self._state, ids)
+        before = np.concatenate([self._hidden, after])
+        hidden, last = before[:-1], before[-1:]
+        seconds["network"] = clock() - began
+        table = np.empty((len(ids), len(self.experts)))
+        for column, (name, expert) in enumerate(self.experts.items()):
+            began = clock()
+            table[:, column] = expert.score(hidden, ids)
+            seconds[name] = clock() - began
+        began = clock()
+        scored = self.mixture.score(table)
+        seconds["mixture"] = clock() - began
+        self._hidden, self._state = last, state
+        return Reading(
+            words, ids, scored.prob, tuple(self.experts), table, scored.weights, seconds
+        )

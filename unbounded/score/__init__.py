@@ -1,0 +1,1 @@
+"""What was predicted + what came → numbers: progressive validation, metrics, report."""

@@ -1,0 +1,86 @@
+"""Nats, perplexity, bits per character, and which words they come from; all as streaming sums."""
+
+import math
+from collections.abc import Sequence
+from typing import final
+
+import numpy as np
+
+from unbounded.corpus import SENTENCE_END
+from unbounded.types import Ids, Probs
+
+BANDS = (
+    "known, rank 1 to 1,000",
+    "known, rank 1,001 to 10,000",
+    "known, rank over 10,000",
+    "new, 1st time",
+    "new, 2nd time",
+    "new, 3rd or 4th time",
+    "new, 5th to 8th time",
+    "new, 9th time on",
+)
+"""Words of the network by their rank in training, all others by how often they have come."""
+
+
+def characters(words: Sequence[str]) -> int:
+    """The length of the words written out: a space after each, a line end for a sentence end.
+
+    >>> characters(["it", "rains", "</s>"])  # "it rains\\n"
+    9
+    """
+    return sum(map(len, words)) + len(words) - words.count(SENTENCE_END) * (len(SENTENCE_END) + 1)
+
+
+@final
+class Tally:
+    """Nats over words and characters.
+
+    >>> tally = Tally()
+    >>> tally.add(np.array([0.5, 0.125]), characters=8)
+    >>> round(tally.perplexity, 6), tally.bits_per_character
+    (4.0, 0.5)
+    """
+
+    def __init__(self) -> None:
+        self.tokens = 0
+        self.nats = 0.0
+        self.characters = 0
+
+    def add(self, probs: Probs, characters: int) -> None:
+        """Count words of these probabilities."""
+        self.tokens += len(probs)
+        self.nats -= float(np.log(probs).sum())
+        self.characters += characters
+
+    @property
+    def perplexity(self) -> float:
+        """e to the nats a word; not a number before the first word."""
+        return math.exp(self.nats / self.tokens) if self.tokens else math.nan
+
+    @property
+    def bits_per_character(self) -> float:
+        """Bits over characters; not a number before the first word."""
+        return self.nats / math.log(2) / self.characters if self.characters else math.nan
+
+
+@final
+class Banding:
+    """Sorts words into `BANDS`, before each is counted.
+
+    >>> Banding(base_size=2).bands(np.array([0, 5, 5, 1, 5])).tolist()
+    [0, 3, 4, 0, 5]
+    """
+
+    def __init__(self, base_size: int) -> None:
+        self._base_size = base_size
+        self._seen: dict[int, int] = {}
+
+    def bands(self, words: Ids) -> Ids:
+        """The number of each word's band, counting as it goes."""
+        bands = np.searchsorted([1_000, 10_000], words, side="right")
+        for t in np.flatnonzero(words >= self._base_size):
+            word = int(words[t])
+            times = self._seen.get(word, 0) + 1
+            self._seen[word] = times
+            bands[t] = 3 + min((times - 1).bit_length(), 4)
+        return bands

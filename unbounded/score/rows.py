@@ -1,0 +1,62 @@
+"""The rows of a table: which experts each mixes, and what each has scored so far."""
+
+from collections.abc import Sequence
+from typing import final
+
+import numpy as np
+from jaxtyping import Float
+
+from unbounded.predict import Fixed, Mixture, Online, Reading, fit_weights
+from unbounded.score.metrics import BANDS, Tally
+from unbounded.types import Ids, Probs, Table
+
+ROWS: dict[str, tuple[str, ...]] = {
+    "static": ("static", "uniform"),
+    "unigram": ("static", "uniform", "unigram"),
+    "local": ("static", "uniform", "local"),
+    "unbounded": ("static", "uniform", "unbounded"),
+    "full": ("static", "uniform", "unigram", "local", "unbounded"),
+}
+"""The paper's four rows and all experts together; "we always interpolate … with the uniform"."""
+
+TITLES = {
+    "static": "static",
+    "unigram": "static + unigram",
+    "local": "static + local cache",
+    "unbounded": "static + unbounded cache",
+    "full": "all together",
+}
+
+
+@final
+class Row:
+    """One row: a mixture over some of the experts, its sums, its time."""
+
+    def __init__(self, name: str, experts: Sequence[str]) -> None:
+        self.name = name
+        self.experts = tuple(experts)
+        self.mixture: Mixture = Online(len(self.experts))
+        self.tally = Tally()
+        self.bands = tuple(Tally() for _ in BANDS)
+        self.seconds = 0.0
+        self._weight_sums = np.zeros(len(self.experts))
+
+    def columns(self, reading: Reading) -> Table:
+        """This row's part of a reading's table."""
+        return reading.table[:, [reading.experts.index(name) for name in self.experts]]
+
+    def fit(self, table: Table) -> None:
+        """Fix the weights at those that suit `table` best."""
+        self.mixture = Fixed(fit_weights(table))
+
+    def add(self, prob: Probs, weights: Table, characters: int, bands: Ids) -> None:
+        """Count words that were scored."""
+        self.tally.add(prob, characters)
+        self._weight_sums += weights.sum(axis=0)
+        for band in np.unique(bands):
+            self.bands[band].add(prob[bands == band], 0)
+
+    @property
+    def mean_weights(self) -> Float[np.ndarray, " m"]:
+        """The weights, averaged over all words scored."""
+        return self._weight_sums / max(self.tally.tokens, 1)

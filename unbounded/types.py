@@ -1,0 +1,24 @@
+"""The arrays that flow between folders, and their axes: n steps, d hidden units, m experts, k neighbors."""
+
+import numpy as np
+from jaxtyping import Float, Int
+
+Ids = Int[np.ndarray, " n"]
+"""One word a step."""
+
+Hidden = Float[np.ndarray, "n d"]
+"""One hidden state a step: what the network knows before that step's word."""
+
+Probs = Float[np.ndarray, " n"]
+"""The probability of one word a step."""
+
+Table = Float[np.ndarray, "n m"]
+"""One step a row, one expert a column."""
+
+Distances = Float[np.ndarray, "n k"]
+Positions = Int[np.ndarray, "n k"]
+
+State = tuple[np.ndarray, ...]
+"""What a network carries from one word to the next; a value, never changed in place."""
+
+Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
