@@ -1,0 +1,55 @@
+"""A language model that never stops reading.
+
+The public names, each looked up when it is first used: `import unbounded` and `unbounded --help`
+need not wait for torch.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from unbounded.version import __version__ as __version__
+
+if TYPE_CHECKING:
+    from unbounded.config import MemoryConfig as MemoryConfig
+    from unbounded.config import build_online as build_online
+    from unbounded.corpus import Reader as Reader
+    from unbounded.corpus import Tokenizer as Tokenizer
+    from unbounded.corpus import Vocabulary as Vocabulary
+    from unbounded.corpus import blocks as blocks
+    from unbounded.corpus import read_sentences as read_sentences
+    from unbounded.errors import UnboundedError as UnboundedError
+    from unbounded.jobs import EvaluationConfig as EvaluationConfig
+    from unbounded.jobs import evaluate as evaluate
+    from unbounded.lm import NetworkConfig as NetworkConfig
+    from unbounded.lm import TrainingConfig as TrainingConfig
+    from unbounded.lm import load_model as load_model
+    from unbounded.lm import train_model as train_model
+    from unbounded.lm import training_text as training_text
+    from unbounded.predict import Kernel as Kernel
+    from unbounded.predict import OnlineModel as OnlineModel
+
+_WHERE = {
+    "unbounded.config": ("MemoryConfig", "build_online"),
+    "unbounded.corpus": ("Reader", "Tokenizer", "Vocabulary", "blocks", "read_sentences"),
+    "unbounded.errors": ("UnboundedError",),
+    "unbounded.jobs": ("EvaluationConfig", "evaluate"),
+    "unbounded.lm": (
+        "NetworkConfig",
+        "TrainingConfig",
+        "load_model",
+        "train_model",
+        "training_text",
+    ),
+    "unbounded.predict": ("Kernel", "OnlineModel"),
+}
+_HOME = {name: module for module, names in _WHERE.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'unbounded' has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOME])

@@ -3,14 +3,14 @@
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from unbounded.config import MemoryConfig, build_online
-from unbounded.corpus import Block, Reader, Vocabulary, blocks, read_sentences
+from unbounded.corpus import Block, Line, Reader, Vocabulary, blocks, read_sentences
 from unbounded.errors import SettingError
 from unbounded.lm import Pretrained
 from unbounded.predict import Cache
@@ -41,37 +41,37 @@ class EvaluationConfig:
 
 def evaluate(
     model: Pretrained,
-    texts: Sequence[str | Path],
+    text: Iterable[Line],
     config: EvaluationConfig = EvaluationConfig(),
     *,
-    validate: Sequence[str | Path] | None = None,
+    validate: Iterable[Line] | None = None,
     watchers: Sequence[Watcher] = (),
     progress: Callable[[int], Callable[[int, str], None]] = lambda total: lambda done, note: None,
 ) -> Evaluation:
-    """Score a text under every row in one pass, in the paper's protocol.
+    """Score a text, such as a `Reader`, under every row in one pass, in the paper's protocol.
 
-    The text is read twice: once to count its words, because the paper's uniform is over training
-    and test words together, and once to score it. `progress` is told how many words there are
-    and gives back what hears how far it is.
+    The text is gone through twice: once to count its words, because the paper's uniform is over
+    training and test words together, and once to score it. `progress` is told how many words
+    there are and gives back what hears how far it is.
     """
     rows = make_rows(config.rows)
-    with _readable_twice(texts) as paths:
-        met = model.vocabulary.copy()
-        total = _count(met, model, paths, config.tokens)
-        if validate is not None:
-            _count(met, model, validate, config.tokens)
-        experts = experts_of(rows)
-        online = build_online(model, len(met), experts, config.memory)
-        stream = _blocks(model, paths, config)
-        fitted = 0
-        if config.mixture == "fixed" and validate is not None:
-            other = build_online(model, len(met), experts, config.memory)
-            fitted = fit_rows(other, _blocks(model, validate, config), rows)
-        elif config.mixture == "fixed":
-            fitted = fit_rows(online, cut_first(stream, min(total // 10, FITTED_TOKENS)), rows)
-            total -= fitted
-        evaluation = Evaluation(_settings(config, fitted), len(met), rows)
-        evaluation.run(online, stream, every=config.every, watchers=watchers, show=progress(total))
+    met = model.vocabulary.copy()
+    total = _count(met, model, text, config.tokens)
+    if validate is not None:
+        _count(met, model, validate, config.tokens)
+    experts = experts_of(rows)
+    online = build_online(model, len(met), experts, config.memory)
+    stream = _blocks(model, text, config)
+    fitted = 0
+    if config.mixture == "fixed" and validate is not None:
+        other = build_online(model, len(met), experts, config.memory)
+        fitted = fit_rows(other, _blocks(model, validate, config), rows)
+    elif config.mixture == "fixed":
+        fitted = fit_rows(online, cut_first(stream, min(total // 10, FITTED_TOKENS)), rows)
+        total -= fitted
+    evaluation = Evaluation(_settings(config, fitted), len(met), rows)
+    show = progress(total)
+    evaluation.run(online, stream, every=config.every, watchers=watchers, show=show)
     for name, expert in online.experts.items():
         if isinstance(expert, Cache):
             evaluation.memory |= {
@@ -93,31 +93,30 @@ def _settings(config: EvaluationConfig, fitted: int) -> dict[str, Any]:
 
 
 def _blocks(
-    model: Pretrained, paths: Sequence[str | Path], config: EvaluationConfig
+    model: Pretrained, text: Iterable[Line], config: EvaluationConfig
 ) -> Iterator[Block]:
-    sentences = read_sentences(Reader(paths), model.tokenizer)
-    return blocks(sentences, config.block, config.tokens)
+    return blocks(read_sentences(text, model.tokenizer), config.block, config.tokens)
 
 
 def _count(
-    vocabulary: Vocabulary, model: Pretrained, paths: Sequence[str | Path], tokens: int | None
+    vocabulary: Vocabulary, model: Pretrained, text: Iterable[Line], tokens: int | None
 ) -> int:
     """Meet every word of a text; returns how many words there are."""
     total = 0
-    for block in blocks(read_sentences(Reader(paths), model.tokenizer), 8192, tokens):
+    for block in blocks(read_sentences(text, model.tokenizer), 8192, tokens):
         vocabulary.encode(block.words)
         total += len(block.words)
     return total
 
 
 @contextmanager
-def _readable_twice(texts: Sequence[str | Path]) -> Iterator[list[str | Path]]:
-    """The same paths, with standard input set down in a temporary file."""
-    if "-" not in map(str, texts):
-        yield list(texts)
+def readable_twice(texts: Sequence[str]) -> Iterator[Reader]:
+    """A reader of these paths that can be gone through again, standard input included."""
+    if "-" not in texts:
+        yield Reader(texts)
         return
     with tempfile.TemporaryDirectory() as folder:
         spooled = Path(folder) / "standard-input.txt"
         with spooled.open("wb") as file:
             shutil.copyfileobj(sys.stdin.buffer, file)
-        yield [spooled if str(text) == "-" else text for text in texts]
+        yield Reader([str(spooled) if text == "-" else text for text in texts])

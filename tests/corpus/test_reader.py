@@ -78,7 +78,7 @@ def test_a_path_given_twice_is_read_twice_and_order_is_kept(tmp_path: Path) -> N
 def test_only_line_feeds_end_lines(tmp_path: Path) -> None:
     text = "a\u2028b\x0bc\x0cd\x85e\rf\r\ng\r"
     (tmp_path / "a").write_bytes(text.encode())
-    assert texts(tmp_path / "a") == ["a\u2028b\x0bc\x0cd\x85e\rf", "g\r"]
+    assert texts(tmp_path / "a") == ["a\u2028b\x0bc\x0cd\x85e\rf", "g"]
 
 
 def test_a_byte_order_mark_is_dropped(tmp_path: Path) -> None:
@@ -299,6 +299,24 @@ def test_a_line_that_is_too_long_is_cut_without_losing_a_letter(text: str, longe
     assert all(len(piece) <= longest for _, piece in pieces)
     if all(len(line) <= longest for line in lines):
         assert reader.cut == 0
+
+
+def test_blanks_at_the_end_of_a_long_line_end_no_document_but_a_long_blank_line_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reader_module, "LONGEST", 1000)
+    blanks = " " * 3000
+    (tmp_path / "a").write_text(f"one{blanks}\ntwo\n{blanks}\n{blanks}three\n")
+    found = [(line.document[-2:], line.number, line.text.strip()) for line in Reader([tmp_path])]
+    assert found == [("/a", 1, "one"), ("/a", 2, "two"), ("#2", 4, "three")]
+
+
+def test_the_counts_are_those_of_the_latest_reading(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"caf\xe9\n")
+    reader = Reader([tmp_path / "a"] * 2)
+    for _ in range(2):
+        assert len(list(reader)) == 2
+        assert (reader.files, reader.replaced, reader.bytes_read, reader.cut) == (2, 2, 10, 0)
 
 
 ENDLESS = """

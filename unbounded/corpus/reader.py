@@ -135,7 +135,7 @@ class Reader:
             number += 1
             parts, length, cut = [rest[-1]], len(rest[-1]), False
         if parts:
-            yield number, "".join(parts)
+            yield number, "".join(parts).removesuffix("\r")
 
     def _texts(self, source: Source) -> Iterator[str]:
         """Decode as the bytes come."""

@@ -1,5 +1,6 @@
 """Words and their ids: dense, in order of first sight, never reused, never reordered."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import final
@@ -46,7 +47,7 @@ class Vocabulary:
         """Read back what `to_text` wrote; all words are base words unless `base_size` says less."""
         words = text.removesuffix("\n").split("\n")
         if len(set(words)) < len(words):
-            twice = next(word for n, word in enumerate(words) if word in words[:n])
+            ((twice, _),) = Counter(words).most_common(1)
             raise CorpusError(
                 f"the vocabulary has the word {twice!r} twice; each line must hold a new word; "
                 "restore the file from where it was saved"
@@ -84,8 +85,11 @@ class Vocabulary:
 
     def copy(self) -> "Vocabulary":
         """Give a vocabulary that grows on its own from here."""
-        twin = Vocabulary(self._words[: self._base_size])
-        twin.encode(self._words[self._base_size :])
+        twin = Vocabulary()
+        twin._words[:] = self._words
+        twin._ids.clear()
+        twin._ids.update(self._ids)
+        twin._base_size = self._base_size
         return twin
 
     @property

@@ -22,7 +22,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from unbounded.corpus import SENTENCE_END, Tokenizer, Vocabulary
-from unbounded.errors import CorpusError, ModelError, TrainingError
+from unbounded.errors import ModelError, TrainingError, UnboundedError
 from unbounded.files import write_aside, write_text_aside
 from unbounded.lm.encoder import CELLS, Encoder, NetworkConfig
 from unbounded.lm.head import build_head
@@ -73,7 +73,7 @@ def load_model(folder: Path) -> Pretrained:
             Progress(**json.loads(line))
             for line in (folder / CURVE).read_text(encoding="utf-8").splitlines()
         )
-    except (OSError, ValueError, KeyError, TypeError, RuntimeError, CorpusError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RuntimeError, UnboundedError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ModelError(
             f"{folder} is a damaged model ({reason}); train it again, or restore it from a copy"

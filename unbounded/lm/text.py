@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 
 import numpy as np
+from jaxtyping import Int
 
 from unbounded.corpus import Sentence, Vocabulary
 from unbounded.errors import TrainingError
@@ -21,8 +22,8 @@ class TrainingText:
 
     vocabulary: Vocabulary
     words: Ids
-    counts: Ids
-    valid: Ids
+    counts: Int[np.ndarray, " size"]
+    valid: Int[np.ndarray, " valid"]
 
 
 def training_text(

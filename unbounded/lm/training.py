@@ -8,6 +8,7 @@ from typing import final
 
 import numpy as np
 import torch
+from jaxtyping import Int
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -82,7 +83,12 @@ class Trainer:
     """
 
     def __init__(
-        self, words: Ids, counts: Ids, sentence_end: int, network: NetworkConfig, config: TrainingConfig
+        self,
+        words: Ids,
+        counts: Int[np.ndarray, " size"],
+        sentence_end: int,
+        network: NetworkConfig,
+        config: TrainingConfig,
     ) -> None:
         if len(words) < config.streams * 2:
             raise TrainingError(

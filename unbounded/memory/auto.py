@@ -18,7 +18,7 @@ GROWTH = 4
 """Lists are made anew each time the entries have grown by this factor."""
 
 DRIFT = 1.25
-"""They are too when recent keys lie this much farther from the centroids than keys did then."""
+"""They are too when recent keys lie this much farther from their centroids than keys did then."""
 
 _BITS = 4
 _SAMPLE = 2048
@@ -84,18 +84,23 @@ class Auto(Index):
                 self._train(self._keys)
         elif entries == GROWTH * self._made_at:
             self._make_lists(self._keys, f"grown {GROWTH} times")
-        elif entries % self._check_every == 0 and entries >= DRIFT * self._made_at:
+        elif entries % self._check_every == 0 and entries - self._check_every >= self._made_at:
             spread = _spread(self._keys, self._keys.decoded(entries - self._check_every, entries))
-            if spread > DRIFT * self._spread:
+            if self._spread == 0:
+                # The first keys after the lists were made set the measure: those they were made
+                # from lie nearer to the centroids than any new ones will.
+                self._spread = spread
+            elif spread > DRIFT * self._spread and entries > DRIFT * self._made_at:
                 self._make_lists(self._keys, f"drifted by {spread / self._spread - 1:.0%}")
 
     def _train(self, flat: Flat) -> None:
         began = time.perf_counter()
         pieces = self.width // 2 if self.width % 2 == 0 else self.width
         index = _empty(flat.keys, len(flat), pieces)
+        index.pq.cp.min_points_per_centroid = 1
         index.train(flat.keys)
         index.add(flat.keys)
-        self._settle(index, flat.keys, "switched from exact", began)
+        self._settle(index, "switched from exact", began)
 
     def _make_lists(self, old: Inverted, why: str) -> None:
         began = time.perf_counter()
@@ -105,12 +110,11 @@ class Auto(Index):
         index.pq, index.is_trained = old.index.pq, True
         for keys in old.blocks():
             index.add(keys)
-        self._settle(index, sample, why, began)
+        self._settle(index, why, began)
 
-    def _settle(self, index: Any, sample: Hidden, why: str, began: float) -> None:
+    def _settle(self, index: Any, why: str, began: float) -> None:
         self._keys = Inverted(index, self.probes)
-        self._made_at = len(self._keys)
-        self._spread = _spread(self._keys, sample)
+        self._made_at, self._spread = len(self._keys), 0.0
         what = f"inverted file of {index.nlist:,} lists, {why}"
         self.events.append(IndexEvent(self._made_at, what, time.perf_counter() - began))
 

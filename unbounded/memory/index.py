@@ -14,6 +14,8 @@ from unbounded.types import Distances, Hidden, Positions
 # Queries at a time; bounds the room a search takes (about 25 MB) however long a block is.
 ROWS = 512
 
+_LARGEST = 1e37
+
 
 @dataclass(frozen=True)
 class IndexEvent:
@@ -141,13 +143,16 @@ class Index(ABC):
                 f"{what} are {rows.shape[1]} wide, this index holds keys {self.width} wide; "
                 "use the network that filled the memory, or start a new one"
             )
-        finite = np.isfinite(rows).all(axis=1)
-        if not finite.all():
+        with np.errstate(over="ignore", invalid="ignore"):
+            rows = np.ascontiguousarray(rows, np.float32)
+            # Not only finite, but small enough for distances to be finite too.
+            fits = squared_norms(rows) < _LARGEST
+        if not fits.all():
             raise MemoryFault(
-                f"row {int(finite.argmin())} of {len(rows)} {what} is not finite; only finite "
-                "numbers can be searched: check the network's states for overflow"
+                f"row {int(fits.argmin())} of {len(rows)} {what} is not finite, or too large for "
+                "a distance in 32 bits; check the network's states for overflow"
             )
-        return np.ascontiguousarray(rows, np.float32)
+        return rows
 
 
 def _positive(k: int) -> int:

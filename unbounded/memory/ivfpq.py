@@ -79,6 +79,7 @@ class IVFPQ(Index):
         began = time.perf_counter()
         centroids = centroids_of(keys, self.lists)
         index = faiss.IndexIVFPQ(centroids, self.width, self.lists, self.code_size, 8)
+        index.pq.cp.min_points_per_centroid = 1
         index.train(keys)
         inverted = Inverted(index, self.probes)
         inverted.add(keys)

@@ -1,21 +1,20 @@
-"""One evaluation of a text: rows in one pass, weights online or fitted first, everything reported."""
+"""One evaluation of a text: all rows in one pass, weights learned online or fitted first."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, Literal, final
+from typing import Any
 
 import numpy as np
 
-from unbounded.corpus import SENTENCE_END, Block
+from unbounded.corpus import Block
 from unbounded.errors import CorpusError, SettingError
 from unbounded.predict import OnlineModel
-from unbounded.score.metrics import BANDS
+from unbounded.score.gains import Gains
+from unbounded.score.metrics import BANDS, Banding
 from unbounded.score.progressive import Checkpoint, ScoredBlock, Watcher, progressive
 from unbounded.score.rows import ROWS, TITLES, Row
-
-MixtureName = Literal["online", "fixed"]
 
 
 def make_rows(names: Sequence[str]) -> list[Row]:
@@ -34,47 +33,32 @@ def experts_of(rows: Iterable[Row]) -> list[str]:
     return [name for name in ROWS["full"] if name in needed]
 
 
-def fit_rows(model: OnlineModel, blocks: Iterable[Block], rows: Sequence[Row]) -> int:
-    """Read blocks without scoring them, then fix each row's weights at the best for them."""
+def fit_rows(
+    model: OnlineModel,
+    blocks: Iterable[Block],
+    rows: Sequence[Row],
+    banding: Banding | None = None,
+) -> int:
+    """Read blocks without scoring them, then fix each row's weights at the best for them.
+
+    A `banding` counts the words, for when the same model goes on to read what is scored.
+    """
     tables: dict[str, list[np.ndarray]] = {row.name: [] for row in rows}
     tokens = 0
     for block in blocks:
         reading = model.read(block.words)
         tokens += len(reading.words)
+        if banding is not None:
+            banding.bands(reading.ids)
         for row in rows:
             tables[row.name].append(row.columns(reading))
     if tokens == 0:
-        raise CorpusError("the text to fit the weights on is empty; give more, or use --mixture online")
+        raise CorpusError(
+            "the text to fit the weights on is empty; give more, or use --mixture online"
+        )
     for row in rows:
         row.fit(np.concatenate(tables[row.name]))
     return tokens
-
-
-@final
-class Gains:
-    """Which words one row gained over another, and lost: nats a word type, summed."""
-
-    def __init__(self, base: str, other: str) -> None:
-        self.base = base
-        self.other = other
-        self._nats: dict[str, float] = {}
-        self._times: dict[str, int] = {}
-
-    def __call__(self, block: ScoredBlock) -> None:
-        """Add up a block."""
-        gained = np.log(block.probs[self.other]) - np.log(block.probs[self.base])
-        for word, nats in zip(block.reading.words, gained.tolist(), strict=True):
-            self._nats[word] = self._nats.get(word, 0.0) + nats
-            self._times[word] = self._times.get(word, 0) + 1
-
-    def most(self, count: int, *, lost: bool = False) -> list[dict[str, Any]]:
-        """The words with the largest sums; with `lost`, those with the most negative ones."""
-        ordered = sorted(self._nats.items(), key=lambda item: item[1], reverse=not lost)
-        return [
-            {"word": word, "nats": nats, "times": self._times[word]}
-            for word, nats in ordered[:count]
-            if (nats < 0) == lost and nats != 0 and word != SENTENCE_END
-        ]
 
 
 @dataclass
@@ -98,9 +82,10 @@ class Evaluation:
         *,
         every: int,
         watchers: Sequence[Watcher] = (),
+        banding: Banding | None = None,
         show: Callable[[int, str], None] = lambda done, note: None,
     ) -> None:
-        """Read the whole text; `show` hears how far it is."""
+        """Read the whole text; `show` hears how far it is. See `progressive` for the rest."""
         names = [row.name for row in self.rows]
         if len(names) > 1:
             self.gains = Gains(names[0], names[-1])
@@ -111,17 +96,23 @@ class Evaluation:
             last = self.rows[-1]
             show(self.tokens, f"{last.name} {last.tally.perplexity:,.1f}")
 
-        all_watchers = [watch, *([self.gains] if self.gains else []), *watchers]
-        for checkpoint in progressive(model, blocks, self.rows, every=every, watchers=all_watchers):
-            self.checkpoints.append(checkpoint)
+        all_watchers: list[Watcher] = [watch, *([self.gains] if self.gains else []), *watchers]
+        self.checkpoints += progressive(
+            model, blocks, self.rows, every=every, watchers=all_watchers, banding=banding
+        )
         if self.tokens == 0:
-            raise CorpusError("the text has no words to score; give one that has")
+            raise CorpusError("there are no words left to score; give a longer text")
+
+    @property
+    def oov_rate(self) -> float:
+        """The share of strangers, words that the network does not know."""
+        return self.strangers / self.tokens if self.tokens else math.nan
 
     def to_json(self) -> dict[str, Any]:
         """The figures, as the design lays them out."""
         return {
             "tokens": self.tokens,
-            "oov_rate": self.strangers / self.tokens if self.tokens else math.nan,
+            "oov_rate": self.oov_rate,
             "vocabulary": self.vocabulary,
             "rows": [_row_json(row) for row in self.rows],
             **self.settings,

@@ -21,9 +21,12 @@ BANDS = (
 )
 """Words of the network by their rank in training, all others by how often they have come."""
 
+FIRST_NEW_BAND = 3
+"""Bands from here on hold words that the network does not know."""
+
 
 def characters(words: Sequence[str]) -> int:
-    """The length of the words written out: a space after each, a line end for a sentence end.
+    """The length of the words written out: a space after each, a line end where a sentence ends.
 
     >>> characters(["it", "rains", "</s>"])  # "it rains\\n"
     9
@@ -31,12 +34,19 @@ def characters(words: Sequence[str]) -> int:
     return sum(map(len, words)) + len(words) - words.count(SENTENCE_END) * (len(SENTENCE_END) + 1)
 
 
+def surprise(probs: Probs) -> Probs:
+    """Nats a word; infinite where the probability is zero."""
+    with np.errstate(divide="ignore"):
+        nats: Probs = -np.log(probs)
+    return nats
+
+
 @final
 class Tally:
     """Nats over words and characters.
 
     >>> tally = Tally()
-    >>> tally.add(np.array([0.5, 0.125]), characters=8)
+    >>> tally.add(float(surprise(np.array([0.5, 0.125])).sum()), tokens=2, characters=8)
     >>> round(tally.perplexity, 6), tally.bits_per_character
     (4.0, 0.5)
     """
@@ -46,20 +56,23 @@ class Tally:
         self.nats = 0.0
         self.characters = 0
 
-    def add(self, probs: Probs, characters: int) -> None:
-        """Count words of these probabilities."""
-        self.tokens += len(probs)
-        self.nats -= float(np.log(probs).sum())
+    def add(self, nats: float, tokens: int, characters: int) -> None:
+        """Count words that took so many nats in all."""
+        self.tokens += tokens
+        self.nats += nats
         self.characters += characters
 
     @property
     def perplexity(self) -> float:
-        """e to the nats a word; not a number before the first word."""
-        return math.exp(self.nats / self.tokens) if self.tokens else math.nan
+        """e to the nats a word; not a number before the first word, infinite beyond any float."""
+        if not self.tokens:
+            return math.nan
+        with np.errstate(over="ignore"):
+            return float(np.exp(self.nats / self.tokens))
 
     @property
     def bits_per_character(self) -> float:
-        """Bits over characters; not a number before the first word."""
+        """Bits over characters; not a number before the first character."""
         return self.nats / math.log(2) / self.characters if self.characters else math.nan
 
 
@@ -78,9 +91,10 @@ class Banding:
     def bands(self, words: Ids) -> Ids:
         """The number of each word's band, counting as it goes."""
         bands = np.searchsorted([1_000, 10_000], words, side="right")
-        for t in np.flatnonzero(words >= self._base_size):
-            word = int(words[t])
-            times = self._seen.get(word, 0) + 1
-            self._seen[word] = times
-            bands[t] = 3 + min((times - 1).bit_length(), 4)
+        # Only strangers take this loop, a few in a hundred words.
+        strangers = np.flatnonzero(words >= self._base_size)
+        for t, word in zip(strangers.tolist(), words[strangers].tolist(), strict=True):
+            before = self._seen.get(word, 0)
+            self._seen[word] = before + 1
+            bands[t] = FIRST_NEW_BAND + min(before.bit_length(), 4)
         return bands

@@ -1,6 +1,5 @@
-"""Progressive validation: every word is predicted, then read; rows share one pass and one search."""
+"""Progressive validation: every word is predicted, then read; all rows share one search."""
 
-import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -51,15 +50,17 @@ def progressive(
     *,
     every: int,
     watchers: Sequence[Watcher] = (),
+    banding: Banding | None = None,
 ) -> Iterator[Checkpoint]:
     """Read the blocks, each word predicted before it is learned; yield every `every` words.
 
-    A row's time is that of the network, of its own experts and of its mixture, as if it had been
-    alone. The last checkpoint is always at the last word.
+    A checkpoint waits for the end of its block; the last one is always at the last word. A row's
+    time is that of the network, of its own experts and of its mixture, as if it had been alone.
+    A model that has read before brings the `banding` that counted what it read.
     """
-    banding = Banding(model.lm.base_size)
-    tokens, due = 0, every
-    last = {row.name: (0, 0.0) for row in rows}
+    banding = banding or Banding(model.lm.base_size)
+    experts = {row.name: row.experts for row in rows}
+    tokens, shown, due = 0, 0, every
     for block in blocks:
         reading = model.read(block.words)
         bands = banding.bands(reading.ids)
@@ -70,30 +71,23 @@ def progressive(
             began = time.perf_counter()
             scored = row.mixture.score(row.columns(reading))
             mixing = time.perf_counter() - began
-            row.seconds += mixing + sum(
-                reading.seconds[name] for name in ("network", *row.experts)
-            )
+            row.seconds += mixing + sum(reading.seconds[name] for name in ("network", *row.experts))
             row.add(scored.prob, scored.weights, length, bands)
             probs[row.name], weights[row.name] = scored.prob, scored.weights
-        experts = {row.name: row.experts for row in rows}
         for watcher in watchers:
             watcher(ScoredBlock(reading, bands, probs, weights, experts))
         tokens += len(reading.words)
         if tokens >= due:
-            yield _checkpoint(tokens, rows, last)
-            due = tokens - tokens % every + every
-    if any(last[row.name][0] < row.tally.tokens for row in rows):
-        yield _checkpoint(tokens, rows, last)
+            yield _checkpoint(tokens, rows)
+            shown, due = tokens, tokens - tokens % every + every
+    if shown < tokens:
+        yield _checkpoint(tokens, rows)
 
 
-def _checkpoint(
-    tokens: int, rows: Sequence[Row], last: dict[str, tuple[int, float]]
-) -> Checkpoint:
+def _checkpoint(tokens: int, rows: Sequence[Row]) -> Checkpoint:
     points: dict[str, Point] = {}
     for row in rows:
-        before_tokens, before_nats = last[row.name]
-        stretch = row.tally.tokens - before_tokens
-        recent = math.exp((row.tally.nats - before_nats) / stretch)
-        points[row.name] = Point(row.tally.perplexity, recent, tuple(row.mixture.weights.tolist()))
-        last[row.name] = (row.tally.tokens, row.tally.nats)
+        weights = tuple(row.mixture.weights.tolist())
+        points[row.name] = Point(row.tally.perplexity, row.recent.perplexity, weights)
+        row.start_stretch()
     return Checkpoint(tokens, points)

@@ -1,29 +1,99 @@
 """An evaluation for people: a table in the terminal, a page with curves."""
 
+from html import escape
+from importlib.resources import files
 from pathlib import Path
+from string import Template
 
+from unbounded.files import write_text_aside
+from unbounded.score import tables
 from unbounded.score.evaluation import Evaluation
+from unbounded.score.figures import perplexity_svg, weights_svg
 from unbounded.score.rows import TITLES
+
+GAINS = 20
+"""So many words that gained most, and as many that lost most."""
 
 
 def text_table(evaluation: Evaluation) -> str:
-    """The rows as plain text, with the gain over the first."""
+    """The rows as plain text of at most 80 columns, the lowest perplexity starred."""
     base = evaluation.rows[0].tally.perplexity
-    share = evaluation.strangers / max(evaluation.tokens, 1)
+    best = tables.best_row(evaluation)
     lines = [
-        f"{evaluation.tokens:,} words, {share:.1%} of them strangers to the network; "
+        f"{evaluation.tokens:,} words, {evaluation.oov_rate:.1%} of them strangers to the network; "
         f"full vocabulary {evaluation.vocabulary:,}",
+        "",
         f"{'':<26}{'perplexity':>12}{'change':>9}{'bits/char':>11}{'µs/word':>9}",
     ]
     for row in evaluation.rows:
-        change = row.tally.perplexity / base - 1
-        lines.append(
-            f"{TITLES[row.name]:<26}{row.tally.perplexity:>12,.2f}{change:>9.1%}"
+        change = tables.change(row.tally.perplexity, base).replace("−", "-")
+        change = change if row is not evaluation.rows[0] else ""
+        line = (
+            f"{TITLES[row.name]:<26}{tables.perplexity(row.tally.perplexity):>12}{change:>9}"
             f"{row.tally.bits_per_character:>11.3f}{row.seconds / row.tally.tokens * 1e6:>9,.0f}"
         )
+        lines.append(f"{line} *" if row is best and len(evaluation.rows) > 1 else line)
     return "\n".join(lines)
 
 
 def write_report(evaluation: Evaluation, path: Path, title: str) -> None:
-    """One self-contained page."""
-    raise NotImplementedError
+    """One self-contained page, the same bytes for the same evaluation; asks no host."""
+    first, last = evaluation.rows[0], evaluation.rows[-1]
+    template = Template(files("unbounded.score").joinpath("page.html").read_text("utf-8"))
+    page = template.substitute(
+        title=escape(title),
+        headline=escape(headline(evaluation)),
+        facts=tables.facts(evaluation),
+        rows=tables.rows_table(evaluation),
+        row_key=_key([row.name for row in evaluation.rows], titles=True),
+        expert_key=_key(last.experts, titles=False),
+        last=escape(TITLES[last.name]),
+        perplexity=perplexity_svg(
+            evaluation.checkpoints,
+            evaluation.rows,
+            "Line chart of perplexity against words read, a line a row. " + headline(evaluation),
+        ),
+        weights=weights_svg(
+            evaluation.checkpoints,
+            last,
+            f"Area chart of the weights of “{TITLES[last.name]}” against words read. At the end: "
+            + tables.weights(dict(zip(last.experts, last.mixture.weights.tolist(), strict=True))),
+        ),
+        curve=tables.curve_table(evaluation),
+        bands=tables.bands_table(evaluation),
+        gains="" if first is last else _gains(evaluation),
+    )
+    write_text_aside(path, page)
+
+
+def headline(evaluation: Evaluation) -> str:
+    """What came out, in a sentence."""
+    first, best = evaluation.rows[0], tables.best_row(evaluation)
+    start = f"Perplexity {tables.perplexity(first.tally.perplexity)} ({TITLES[first.name]})"
+    if best is first:
+        return f"{start} over {evaluation.tokens:,} words."
+    change = tables.change(best.tally.perplexity, first.tally.perplexity)
+    return (
+        f"{start} → {tables.perplexity(best.tally.perplexity)} ({TITLES[best.name]}), "
+        f"{change}, over {evaluation.tokens:,} words."
+    )
+
+
+def _key(names: list[str] | tuple[str, ...], *, titles: bool) -> str:
+    """Names beside their colors."""
+    return "".join(
+        f'<li class="{escape(name)}">{escape(TITLES[name] if titles else name)}</li>'
+        for name in names
+    )
+
+
+def _gains(evaluation: Evaluation) -> str:
+    assert evaluation.gains is not None
+    base, other = TITLES[evaluation.gains.base], TITLES[evaluation.gains.other]
+    gained = tables.gains_table("Gained most", evaluation.gains.most(GAINS))
+    lost = tables.gains_table("Lost most", evaluation.gains.most(GAINS, lost=True))
+    return (
+        "<section><h2>Which words gained, which lost</h2>\n"
+        f"<p>Nats saved by “{escape(other)}” over “{escape(base)}”, summed over all times a word came.</p>\n"
+        f"<div class=pair>{gained}{lost}</div></section>"
+    )

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float
 
 from unbounded.predict import Fixed, Mixture, Online, Reading, fit_weights
-from unbounded.score.metrics import BANDS, Tally
+from unbounded.score.metrics import BANDS, Tally, surprise
 from unbounded.types import Ids, Probs, Table
 
 ROWS: dict[str, tuple[str, ...]] = {
@@ -26,17 +26,19 @@ TITLES = {
     "unbounded": "static + unbounded cache",
     "full": "all together",
 }
+"""What people call them."""
 
 
 @final
 class Row:
-    """One row: a mixture over some of the experts, its sums, its time."""
+    """One row: a mixture over some of the experts, its sums (all, recent, by band) and its time."""
 
     def __init__(self, name: str, experts: Sequence[str]) -> None:
         self.name = name
         self.experts = tuple(experts)
         self.mixture: Mixture = Online(len(self.experts))
         self.tally = Tally()
+        self.recent = Tally()
         self.bands = tuple(Tally() for _ in BANDS)
         self.seconds = 0.0
         self._weight_sums = np.zeros(len(self.experts))
@@ -51,10 +53,19 @@ class Row:
 
     def add(self, prob: Probs, weights: Table, characters: int, bands: Ids) -> None:
         """Count words that were scored."""
-        self.tally.add(prob, characters)
+        nats = surprise(prob)
+        total = float(nats.sum())
+        self.tally.add(total, len(nats), characters)
+        self.recent.add(total, len(nats), characters)
         self._weight_sums += weights.sum(axis=0)
-        for band in np.unique(bands):
-            self.bands[band].add(prob[bands == band], 0)
+        by_band = np.bincount(bands, nats, minlength=len(BANDS)).tolist()
+        counts = np.bincount(bands, minlength=len(BANDS)).tolist()
+        for tally, part, count in zip(self.bands, by_band, counts, strict=True):
+            tally.add(part, count, 0)
+
+    def start_stretch(self) -> None:
+        """Begin `recent` anew."""
+        self.recent = Tally()
 
     @property
     def mean_weights(self) -> Float[np.ndarray, " m"]:

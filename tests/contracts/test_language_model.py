@@ -1,0 +1,106 @@
+"""Every network: cutting the stream changes nothing, probabilities sum to one, state is a value."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.toy import ToyModel
+from unbounded.lm import LanguageModel, NetworkConfig, RecurrentModel
+from unbounded.lm.encoder import Cell, Encoder
+from unbounded.lm.head import build_head, reset_head
+from unbounded.types import Ids
+
+SIZE = 40
+
+
+def recurrent(cell: Cell, cutoffs: tuple[int, ...] = (5, 20)) -> RecurrentModel:
+    network = NetworkConfig(cell=cell, units=16, cutoffs=cutoffs)
+    generator = torch.Generator().manual_seed(7)
+    encoder, head = Encoder(SIZE, network), build_head(16, SIZE, cutoffs)
+    encoder.reset_parameters(generator)
+    reset_head(head, generator)
+    return RecurrentModel(encoder, head, sentence_end=0)
+
+
+MODELS: dict[str, Callable[[], LanguageModel]] = {
+    "toy": lambda: ToyModel(SIZE, 5),
+    "lstm": lambda: recurrent("lstm"),
+    "gru": lambda: recurrent("gru"),
+    "elman": lambda: recurrent("elman"),
+    "lstm, small vocabulary": lambda: recurrent("lstm", cutoffs=(2_000, 10_000)),
+}
+
+# Strangers from SIZE on.
+streams = st.lists(st.integers(0, SIZE + 5), min_size=1, max_size=30).map(np.array)
+
+
+@pytest.mark.parametrize("name", MODELS)
+@given(words=streams, cuts=st.lists(st.integers(0, 30), max_size=5))
+@settings(max_examples=40, deadline=None)
+def test_cutting_the_stream_anywhere_changes_nothing(
+    name: str, words: Ids, cuts: list[int]
+) -> None:
+    model = MODELS[name]()
+    _, begin = model.start()
+    whole, whole_end = model.advance(begin, words)
+    parts, state = [], begin
+    edges = [0, *sorted(min(cut, len(words)) for cut in cuts), len(words)]
+    for a, b in zip(edges[:-1], edges[1:], strict=True):
+        hidden, state = model.advance(state, words[a:b])
+        parts.append(hidden)
+    np.testing.assert_allclose(np.concatenate(parts), whole, rtol=1e-5, atol=1e-6)
+    for part, expected in zip(state, whole_end, strict=True):
+        np.testing.assert_allclose(part, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", MODELS)
+@given(words=streams)
+@settings(max_examples=20, deadline=None)
+def test_probabilities_sum_to_one_over_the_base_vocabulary(name: str, words: Ids) -> None:
+    model = MODELS[name]()
+    first, state = model.start()
+    hidden = np.concatenate([first, model.advance(state, words)[0]])[:-1]
+    dense = model.dense(hidden)
+    assert dense.shape == (len(words), model.base_size)
+    np.testing.assert_allclose(dense.sum(axis=1), 1, rtol=1e-5)
+    known = words < model.base_size
+    picked = np.where(known, dense[np.arange(len(words)), np.where(known, words, 0)], 0)
+    np.testing.assert_allclose(model.prob(hidden, words), picked, rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", MODELS)
+@given(words=streams)
+@settings(max_examples=10, deadline=None)
+def test_a_state_is_a_value_that_nothing_changes(name: str, words: Ids) -> None:
+    model = MODELS[name]()
+    _, state = model.start()
+    kept = [part.copy() for part in state]
+    first, _ = model.advance(state, words)
+    for part, before in zip(state, kept, strict=True):
+        np.testing.assert_array_equal(part, before)
+    again, _ = model.advance(state, words)
+    np.testing.assert_array_equal(again, first)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_all_strangers_are_read_alike_and_never_predicted(name: str) -> None:
+    model = MODELS[name]()
+    hidden, state = model.start()
+    one, _ = model.advance(state, np.array([SIZE]))
+    other, _ = model.advance(state, np.array([SIZE + 900]))
+    np.testing.assert_array_equal(one, other)
+    assert model.prob(hidden, np.array([SIZE + 900])).tolist() == [0.0]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_no_words_are_no_steps(name: str) -> None:
+    model = MODELS[name]()
+    _, state = model.start()
+    hidden, after = model.advance(state, np.empty(0, np.int64))
+    assert hidden.shape == (0, model.width)
+    for part, before in zip(after, state, strict=True):
+        np.testing.assert_array_equal(part, before)

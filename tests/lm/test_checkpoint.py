@@ -1,0 +1,93 @@
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.lm.test_training import cycle, run
+from unbounded.errors import ModelError
+from unbounded.lm import load_model
+from unbounded.lm.checkpoint import CONFIG, CURVE, VOCABULARY, WEIGHTS
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    folder = tmp_path_factory.mktemp("models") / "model"
+    run(folder, cycle(1_500))
+    return {file.name: file.read_bytes() for file in folder.iterdir()}
+
+
+def lay(files: dict[str, bytes], folder: Path) -> Path:
+    folder.mkdir()
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+    return folder
+
+
+def test_a_model_folder_holds_arrays_json_and_text_only(trained: dict[str, bytes]) -> None:
+    assert trained.keys() == {CONFIG, WEIGHTS, VOCABULARY, CURVE}
+    json.loads(trained[CONFIG])
+    trained[VOCABULARY].decode()
+
+
+def truncated(name: str) -> Callable[[dict[str, bytes]], dict[str, bytes]]:
+    return lambda files: files | {name: files[name][: len(files[name]) // 2]}
+
+
+def flipped(name: str) -> Callable[[dict[str, bytes]], dict[str, bytes]]:
+    def flip(files: dict[str, bytes]) -> dict[str, bytes]:
+        content = bytearray(files[name])
+        content[len(content) // 2] ^= 4
+        return files | {name: bytes(content)}
+
+    return flip
+
+
+def without(name: str) -> Callable[[dict[str, bytes]], dict[str, bytes]]:
+    return lambda files: {key: value for key, value in files.items() if key != name}
+
+
+def configured(**changes: object) -> Callable[[dict[str, bytes]], dict[str, bytes]]:
+    return lambda files: files | {CONFIG: json.dumps(json.loads(files[CONFIG]) | changes).encode()}
+
+
+@pytest.mark.parametrize(
+    ("harm", "said"),
+    [
+        (truncated(WEIGHTS), "damaged"),
+        (flipped(WEIGHTS), "checksum"),
+        (without(WEIGHTS), "damaged"),
+        (truncated(VOCABULARY), "damaged"),
+        (flipped(VOCABULARY), "damaged"),
+        (without(VOCABULARY), "damaged"),
+        (truncated(CONFIG), "not a model's configuration"),
+        (without(CONFIG), "not a model"),
+        (configured(format=99), "format 99; this version reads 1"),
+        (configured(network={}), "damaged"),
+        (configured(tokenizer={"rules": "martian"}), "damaged"),
+        (lambda files: files | {WEIGHTS: b"\x80\x04pickle"}, "damaged"),
+        (lambda files: files | {CONFIG: b"[]"}, "not a model's configuration"),
+        (truncated(CURVE), "damaged"),
+    ],
+)
+def test_harm_to_any_file_is_one_clear_line(
+    trained: dict[str, bytes],
+    tmp_path: Path,
+    harm: Callable[[dict[str, bytes]], dict[str, bytes]],
+    said: str,
+) -> None:
+    folder = lay(harm(trained), tmp_path / "harmed")
+    with pytest.raises(ModelError, match=said) as caught:
+        load_model(folder)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_folder_says_how_to_make_one(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="unbounded train"):
+        load_model(tmp_path / "nowhere")
+
+
+def test_a_foreign_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("not a model")
+    with pytest.raises(ModelError, match="is not a model"):
+        load_model(tmp_path)

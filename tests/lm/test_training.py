@@ -1,0 +1,218 @@
+import math
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from unbounded.corpus import Sentence, Tokenizer
+from unbounded.errors import ModelError, SettingError, TrainingError
+from unbounded.lm import (
+    NetworkConfig,
+    Pretrained,
+    Progress,
+    TrainingConfig,
+    TrainingText,
+    load_model,
+    train_model,
+    training_text,
+)
+from unbounded.lm.checkpoint import TRAINING, resume_training, save_training
+from unbounded.lm.training import Trainer
+
+NETWORK = NetworkConfig(units=16, cutoffs=(8,))
+CONFIG = TrainingConfig(epochs=3, streams=4, bptt=5, dropout=0.1, unknown=0.3, patience=9)
+
+
+def cycle(length: int) -> TrainingText:
+    """A text that a network can learn by heart, with rare words in it."""
+    words = [f"w{n % 11}" if n % 97 else f"rare{n}" for n in range(length)]
+    return training_text([Sentence(tuple(words), "cycle", 1)], length - 200)
+
+
+def trainer_of(text: TrainingText, config: TrainingConfig = CONFIG) -> Trainer:
+    return Trainer(text.words, text.counts, 0, NETWORK, config)
+
+
+def run(folder: Path, text: TrainingText, config: TrainingConfig = CONFIG, **more: bool) -> list[Progress]:
+    return list(train_model(folder, text, Tokenizer(), NETWORK, config, **more))
+
+
+def test_it_learns_a_text_by_heart(tmp_path: Path) -> None:
+    curve = run(tmp_path / "m", cycle(3_000), replace(CONFIG, epochs=8))
+    assert curve[-1].valid_perplexity is not None
+    assert curve[-1].valid_perplexity < 2  # measured 1.2; guessing alone would be 11
+
+
+def test_the_embedding_moves_only_where_a_word_was_read() -> None:
+    text = cycle(3_000)
+    trainer = trainer_of(text)
+    before = trainer.embedding.clone()
+    batch = next(iter(trainer.batches.after(0)))
+    trainer._learn(batch)
+    moved = (trainer.embedding != before).any(dim=1).nonzero()[:, 0].tolist()
+    assert set(moved) <= {*batch.inputs.unique().tolist(), len(text.counts)}
+    assert moved
+
+
+def test_one_step_is_adagrad_as_torch_does_it() -> None:
+    """The hand-made update of the embedding against torch's Adagrad with sparse gradients."""
+    text = cycle(1_000)
+    config = replace(CONFIG, dropout=0.0, unknown=0.0, clip=1e9)
+    ours, theirs = trainer_of(text, config), trainer_of(text, config)
+    weight = torch.nn.Parameter(theirs.embedding.clone())
+    adagrad = torch.optim.Adagrad([weight], lr=config.learning_rate)
+    for batch in list(ours.batches.after(0))[:5]:
+        ours._learn(batch)
+        vectors = torch.nn.functional.embedding(batch.inputs, weight)
+        hidden, state = theirs.encoder(vectors, theirs.state)
+        theirs.state = tuple(part.detach() for part in state)
+        theirs.head(hidden.flatten(0, 1), batch.targets.flatten()).loss.backward()
+        adagrad.step()
+        theirs.adagrad.step()
+        adagrad.zero_grad()
+        theirs.adagrad.zero_grad()
+    # Words that were not read keep gradient zero, so that Adagrad leaves them alone too.
+    torch.testing.assert_close(ours.embedding, weight.detach(), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("stop_after", [1, 2, 5])
+def test_a_resumed_run_ends_where_the_uninterrupted_one_ends(
+    tmp_path: Path, stop_after: int
+) -> None:
+    text = cycle(3_000)
+    run(tmp_path / "whole", text)
+    interrupted = tmp_path / "interrupted"
+    training = train_model(interrupted, text, Tokenizer(), NETWORK, CONFIG, save_every=0.0)
+    for _ in range(stop_after):
+        next(training)
+    training.close()
+    assert (interrupted / TRAINING).exists()
+    run(interrupted, text, resume=True)
+    assert_same(load_model(tmp_path / "whole"), load_model(interrupted))
+
+
+def assert_same(one: Pretrained, other: Pretrained) -> None:
+    words = np.arange(one.lm.base_size)
+    hidden, state = one.lm.start()
+    np.testing.assert_array_equal(hidden, other.lm.start()[0])
+    np.testing.assert_array_equal(
+        one.lm.advance(state, words)[0], other.lm.advance(state, words)[0]
+    )
+    np.testing.assert_array_equal(one.lm.dense(hidden), other.lm.dense(hidden))
+    assert [line.valid_perplexity for line in one.curve] == [
+        line.valid_perplexity for line in other.curve
+    ]
+
+
+KILLED = """
+import sys, torch
+from pathlib import Path
+torch.set_num_threads(1)
+from tests.lm.test_training import CONFIG, NETWORK, cycle
+from unbounded.corpus import Tokenizer
+from unbounded.lm import train_model
+for progress in train_model(
+    Path(sys.argv[1]), cycle(12_000), Tokenizer(), NETWORK, CONFIG, resume=True, save_every=0.0
+):
+    print(progress.words, flush=True)
+"""
+
+
+def test_kill_9_at_any_moment_loses_at_most_what_was_not_saved(tmp_path: Path) -> None:
+    random = np.random.default_rng(5)
+    folder = tmp_path / "killed"
+    for _ in range(3):
+        child = subprocess.Popen(
+            [sys.executable, "-c", KILLED, str(folder)], stdout=subprocess.PIPE, text=True
+        )
+        assert child.stdout is not None
+        for _ in range(int(random.integers(2, 9))):
+            child.stdout.readline()
+        os.kill(child.pid, signal.SIGKILL)
+        child.communicate()
+    subprocess.run([sys.executable, "-c", KILLED, str(folder)], check=True, capture_output=True)
+    run(tmp_path / "whole", cycle(12_000))
+    assert_same(load_model(tmp_path / "whole"), load_model(folder))
+    assert not [file for file in folder.iterdir() if file.name.startswith(".")]
+
+
+def test_training_stops_early_and_keeps_the_best_epoch(tmp_path: Path) -> None:
+    text = cycle(1_200)
+    noise = np.random.default_rng(0).integers(0, len(text.counts), 400)
+    hard = replace(text, valid=noise)
+    run(tmp_path / "m", hard, replace(CONFIG, epochs=40, patience=2))
+    model = load_model(tmp_path / "m")
+    best = min(model.curve, key=lambda line: line.valid_perplexity or math.inf)
+    assert len(model.curve) == best.epoch + 2 < 40
+    assert model.config["training"]["best_epoch"] == best.epoch
+
+
+def test_another_text_or_setting_cannot_be_resumed(tmp_path: Path) -> None:
+    text, other = cycle(3_000), cycle(2_900)
+    trainer = trainer_of(text)
+    next(trainer.run(text.valid, every=1))
+    save_training(tmp_path, trainer, text.words)
+    with pytest.raises(TrainingError, match="another text"):
+        resume_training(tmp_path, trainer_of(other), other.words)
+    with pytest.raises(TrainingError, match="learning_rate 0.2, not 0.3"):
+        resume_training(
+            tmp_path, trainer_of(text, replace(CONFIG, learning_rate=0.3)), text.words
+        )
+
+
+def test_a_damaged_training_state_is_refused(tmp_path: Path) -> None:
+    text = cycle(3_000)
+    trainer = trainer_of(text)
+    next(trainer.run(text.valid, every=1))
+    save_training(tmp_path, trainer, text.words)
+    whole = (tmp_path / TRAINING).read_bytes()
+    (tmp_path / TRAINING).write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(ModelError, match="cannot be resumed"):
+        resume_training(tmp_path, trainer_of(text), text.words)
+
+
+def test_a_finished_or_interrupted_folder_is_not_overwritten(tmp_path: Path) -> None:
+    text = cycle(3_000)
+    run(tmp_path / "m", text)
+    with pytest.raises(ModelError, match="already holds a trained model"):
+        run(tmp_path / "m", text)
+    training = train_model(tmp_path / "i", text, Tokenizer(), NETWORK, CONFIG, save_every=0.0)
+    next(training)
+    training.close()
+    with pytest.raises(ModelError, match="--resume"):
+        run(tmp_path / "i", text)
+
+
+def test_a_loss_that_is_no_number_ends_in_one_line() -> None:
+    text = cycle(3_000)
+    trainer = trainer_of(text)
+    trainer.embedding.fill_(math.nan)
+    with pytest.raises(TrainingError, match="lower --learning-rate"):
+        list(trainer.run(text.valid))
+
+
+def test_too_short_a_text_is_said() -> None:
+    with pytest.raises(TrainingError, match="2 are needed|more text"):
+        Trainer(np.arange(5), np.ones(5, np.int64), 0, NETWORK, CONFIG)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: TrainingConfig(epochs=0),
+        lambda: TrainingConfig(learning_rate=0.0),
+        lambda: TrainingConfig(learning_rate=math.nan),
+        lambda: TrainingConfig(dropout=1.0),
+        lambda: TrainingConfig(streams=0),
+    ],
+)
+def test_settings_out_of_range_are_refused(make: Callable[[], TrainingConfig]) -> None:
+    with pytest.raises(SettingError, match="must be"):
+        make()

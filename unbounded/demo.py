@@ -1,0 +1,62 @@
+"""The built-in demonstration: train on some decades of addresses, read later ones, then chat."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from unbounded.corpus import Line, Tokenizer, read_sentences
+from unbounded.corpus.demo import demo_text
+from unbounded.jobs import EvaluationConfig, evaluate
+from unbounded.lm import (
+    NetworkConfig,
+    Pretrained,
+    Progress,
+    TrainingConfig,
+    load_model,
+    train_model,
+    training_text,
+)
+from unbounded.lm.checkpoint import CONFIG
+from unbounded.score.evaluation import Evaluation
+
+TRAIN_TOKENS = 350_000
+READ_TOKENS = 60_000
+
+
+@dataclass(frozen=True)
+class DemoText:
+    """A built-in text that can be gone through again and again."""
+
+    title: str
+    name: str
+    years: range | None = None
+
+    def __iter__(self) -> Iterator[Line]:
+        return demo_text(self.name, years=self.years)
+
+
+TRAIN = DemoText("addresses of American presidents, 1945 to 1989", "sotu", range(1945, 1990))
+NEAR = DemoText("addresses of American presidents since 1990", "sotu", range(1990, 2100))
+FAR = DemoText("chat between strangers", "chat")
+
+# Small, so that the whole demonstration stays well under three minutes on two cores.
+NETWORK = NetworkConfig(units=128)
+TRAINING = TrainingConfig(epochs=3, dropout=0.1)
+
+
+def demo_model(folder: Path, seed: int, show: Callable[[Progress, int], None]) -> Pretrained:
+    """The demonstration's model: opened if it is there, trained (or trained on) if not."""
+    if not (folder / CONFIG).exists():
+        tokenizer = Tokenizer()
+        text = training_text(read_sentences(TRAIN, tokenizer), TRAIN_TOKENS)
+        config = TrainingConfig(**{**vars(TRAINING), "seed": seed})
+        total = len(text.words) * config.epochs
+        for progress in train_model(folder, text, tokenizer, NETWORK, config, resume=True):
+            show(progress, total)
+    return load_model(folder)
+
+
+def demo_evaluation(model: Pretrained, text: DemoText, **more: Any) -> Evaluation:
+    """The paper's four rows on one of the demonstration's texts."""
+    return evaluate(model, text, EvaluationConfig(tokens=READ_TOKENS, every=2_000), **more)
