@@ -40,4 +40,5 @@ class ToyModel(LanguageModel):
     def dense(self, hidden: Hidden) -> Float[np.ndarray, "n v"]:
         # einsum, not matmul: BLAS rounds differently for different numbers of rows.
         scores = np.exp(np.einsum("nd,dv->nv", hidden.astype(np.float64), self._output))
-        return scores / scores.sum(axis=1, keepdims=True)
+        dense: np.ndarray = scores / scores.sum(axis=1, keepdims=True)
+        return dense

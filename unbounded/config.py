@@ -42,7 +42,9 @@ class MemoryConfig:
         if self.index not in INDEXES:
             raise SettingError(f"index {self.index!r} is unknown; use {', '.join(INDEXES)}")
         if self.k < 1 or self.window < 1:
-            raise SettingError(f"k is {self.k} and the window {self.window}; both must be at least 1")
+            raise SettingError(
+                f"k is {self.k} and the window {self.window}; both must be at least 1"
+            )
 
     def new_index(self, width: int) -> Index:
         """An empty index of the kind asked for."""

@@ -92,9 +92,7 @@ def _settings(config: EvaluationConfig, fitted: int) -> dict[str, Any]:
     }
 
 
-def _blocks(
-    model: Pretrained, text: Iterable[Line], config: EvaluationConfig
-) -> Iterator[Block]:
+def _blocks(model: Pretrained, text: Iterable[Line], config: EvaluationConfig) -> Iterator[Block]:
     return blocks(read_sentences(text, model.tokenizer), config.block, config.tokens)
 
 

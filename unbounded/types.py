@@ -1,4 +1,4 @@
-"""The arrays that flow between folders, and their axes: n steps, d hidden units, m experts, k neighbors."""
+"""The arrays that flow between folders: n steps, d hidden units, m experts, k neighbors."""
 
 import numpy as np
 from jaxtyping import Float, Int

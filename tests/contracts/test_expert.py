@@ -1,6 +1,7 @@
 """The law, over every expert: a block equals one word at a time, and nothing leaks."""
 
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -9,7 +10,16 @@ from hypothesis import strategies as st
 
 from tests.toy import ToyModel
 from unbounded.memory import Auto, Flat, Memory, Window
-from unbounded.predict import Cache, Distribution, Expert, Kernel, Static, Uniform, Unigram, stepwise
+from unbounded.predict import (
+    Cache,
+    Distribution,
+    Expert,
+    Kernel,
+    Static,
+    Uniform,
+    Unigram,
+    stepwise,
+)
 from unbounded.types import Hidden, Ids, Probs
 
 SIZE = 20
@@ -44,15 +54,15 @@ def states_of(words: Ids) -> Hidden:
 def scored_in_blocks(expert: Expert, words: Ids, cuts: list[int]) -> Probs:
     hidden = states_of(words)
     edges = [0, *sorted(min(cut, len(words)) for cut in cuts), len(words)]
-    parts = [
-        expert.score(hidden[a:b], words[a:b]) for a, b in zip(edges[:-1], edges[1:], strict=True)
-    ]
+    parts = [expert.score(hidden[a:b], words[a:b]) for a, b in pairwise(edges)]
     return np.concatenate(parts)
 
 
 def assert_block_equals_stepwise(make: Callable[[], Expert], words: Ids, cuts: list[int]) -> None:
     expected = stepwise(make(), states_of(words), words)
-    np.testing.assert_allclose(scored_in_blocks(make(), words, cuts), expected, rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(
+        scored_in_blocks(make(), words, cuts), expected, rtol=1e-5, atol=1e-7
+    )
 
 
 def assert_no_score_knows_the_future(

@@ -1,6 +1,7 @@
 """Every network: cutting the stream changes nothing, probabilities sum to one, state is a value."""
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -49,7 +50,7 @@ def test_cutting_the_stream_anywhere_changes_nothing(
     whole, whole_end = model.advance(begin, words)
     parts, state = [], begin
     edges = [0, *sorted(min(cut, len(words)) for cut in cuts), len(words)]
-    for a, b in zip(edges[:-1], edges[1:], strict=True):
+    for a, b in pairwise(edges):
         hidden, state = model.advance(state, words[a:b])
         parts.append(hidden)
     np.testing.assert_allclose(np.concatenate(parts), whole, rtol=1e-5, atol=1e-6)

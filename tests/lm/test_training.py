@@ -40,7 +40,9 @@ def trainer_of(text: TrainingText, config: TrainingConfig = CONFIG) -> Trainer:
     return Trainer(text.words, text.counts, 0, NETWORK, config)
 
 
-def run(folder: Path, text: TrainingText, config: TrainingConfig = CONFIG, **more: bool) -> list[Progress]:
+def run(
+    folder: Path, text: TrainingText, config: TrainingConfig = CONFIG, **more: bool
+) -> list[Progress]:
     return list(train_model(folder, text, Tokenizer(), NETWORK, config, **more))
 
 
@@ -57,7 +59,7 @@ def test_the_embedding_moves_only_where_a_word_was_read() -> None:
     batch = next(iter(trainer.batches.after(0)))
     trainer._learn(batch)
     moved = (trainer.embedding != before).any(dim=1).nonzero()[:, 0].tolist()
-    assert set(moved) <= {*batch.inputs.unique().tolist(), len(text.counts)}
+    assert set(moved) <= {*batch.inputs.flatten().tolist(), len(text.counts)}
     assert moved
 
 
@@ -161,10 +163,8 @@ def test_another_text_or_setting_cannot_be_resumed(tmp_path: Path) -> None:
     save_training(tmp_path, trainer, text.words)
     with pytest.raises(TrainingError, match="another text"):
         resume_training(tmp_path, trainer_of(other), other.words)
-    with pytest.raises(TrainingError, match="learning_rate 0.2, not 0.3"):
-        resume_training(
-            tmp_path, trainer_of(text, replace(CONFIG, learning_rate=0.3)), text.words
-        )
+    with pytest.raises(TrainingError, match=r"learning_rate 0\.2, not 0\.3"):
+        resume_training(tmp_path, trainer_of(text, replace(CONFIG, learning_rate=0.3)), text.words)
 
 
 def test_a_damaged_training_state_is_refused(tmp_path: Path) -> None:
@@ -199,7 +199,7 @@ def test_a_loss_that_is_no_number_ends_in_one_line() -> None:
 
 
 def test_too_short_a_text_is_said() -> None:
-    with pytest.raises(TrainingError, match="2 are needed|more text"):
+    with pytest.raises(TrainingError, match="8 are needed"):
         Trainer(np.arange(5), np.ones(5, np.int64), 0, NETWORK, CONFIG)
 
 

@@ -1,4 +1,4 @@
-"""Ids → hidden states: the network, its training and its folder on disk (the only user of torch)."""
+"""Ids → hidden states: the network, its training, its folder (the only user of torch)."""
 
 from unbounded.lm.checkpoint import Pretrained as Pretrained
 from unbounded.lm.checkpoint import load_model as load_model

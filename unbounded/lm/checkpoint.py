@@ -1,11 +1,11 @@
 """A model folder: weights in safetensors, everything else in JSON and plain text, no pickle.
 
-    MODEL/
-      config.json            format, network, tokenizer, training; written last: it makes the model
-      weights.safetensors    embedding, cell, head
-      vocabulary.txt         one word a line, most frequent first
-      curve.jsonl            one line an epoch
-      training.safetensors   only while training: weights, Adagrad's sums, best weights so far
+MODEL/
+  config.json            format, network, tokenizer, training; written last: it makes the model
+  weights.safetensors    embedding, cell, head
+  vocabulary.txt         one word a line, most frequent first
+  curve.jsonl            one line an epoch
+  training.safetensors   only while training: weights, Adagrad's sums, best weights so far
 """
 
 import json
@@ -83,7 +83,11 @@ def load_model(folder: Path) -> Pretrained:
 
 
 def save_model(
-    folder: Path, trainer: Trainer, network: NetworkConfig, vocabulary: Vocabulary, tokenizer: Tokenizer
+    folder: Path,
+    trainer: Trainer,
+    network: NetworkConfig,
+    vocabulary: Vocabulary,
+    tokenizer: Tokenizer,
 ) -> None:
     """Write the best weights and all that goes with them, then remove the training state."""
     weights = {name: weight.contiguous() for name, weight in trainer.best.items()}
@@ -144,7 +148,9 @@ def resume_training(folder: Path, trainer: Trainer, words: Ids) -> bool:
         if about["format"] != FORMAT:
             raise ValueError(f"format {about['format']}, this version reads {FORMAT}")
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ModelError(f"{path} cannot be resumed ({error}); remove it and train again") from error
+        raise ModelError(
+            f"{path} cannot be resumed ({error}); remove it and train again"
+        ) from error
     if about["fingerprint"] != fingerprint(words):
         raise TrainingError(
             f"{path} was trained on another text; give the same TEXT and --tokens, or another --out"
@@ -192,11 +198,13 @@ def _config(folder: Path) -> dict[str, Any]:
         config = json.loads(path.read_text(encoding="utf-8"))
         found = config["format"]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ModelError(f"{path} is not a model's configuration; give a folder made by 'unbounded train'") from error
+        raise ModelError(
+            f"{path} is not a model's configuration; give a folder made by 'unbounded train'"
+        ) from error
     if found != FORMAT:
         raise ModelError(
-            f"{folder} was written in format {found}; this version reads {FORMAT}: upgrade unbounded, "
-            f"or train it again"
+            f"{folder} was written in format {found}; this version reads {FORMAT}: "
+            "upgrade unbounded, or train it again"
         )
     assert isinstance(config, dict)
     return config
@@ -206,7 +214,8 @@ def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     """All tensors of a safetensors file, copied out of it, and its metadata."""
     try:
         with safe_open(path, framework="pt") as file:
-            return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}
+            names = list(file.keys())
+            return {name: file.get_tensor(name) for name in names}, file.metadata() or {}
     except SafetensorError as error:
         raise ValueError(f"{path.name}: {error}") from error
 

@@ -20,7 +20,7 @@ class NetworkConfig:
     """The shape of the network; defaults are the paper's, with the sentence each comes from."""
 
     cell: Cell = "lstm"
-    """ "we focus on this structure of recurrent networks": LSTM; GRU and Elman are named beside it."""
+    """ "we focus on this structure of recurrent networks": LSTM; GRU and Elman are named too."""
 
     units: int = 256
     """ "recurrent neural networks with 256 LSTM hidden units" """
@@ -47,7 +47,9 @@ class Encoder(nn.Module):
             for weight in self.cell.parameters():
                 weight.uniform_(-bound, bound, generator=generator)
 
-    def forward(self, vectors: Tensor, state: tuple[Tensor, ...]) -> tuple[Tensor, tuple[Tensor, ...]]:
+    def forward(
+        self, vectors: Tensor, state: tuple[Tensor, ...]
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Run the cell over embedded words, (steps, streams, units); the state is a value."""
         if isinstance(self.cell, nn.LSTM):
             hidden, new = self.cell(vectors, (state[0], state[1]))

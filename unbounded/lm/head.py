@@ -22,7 +22,9 @@ def reset_head(head: nn.AdaptiveLogSoftmaxWithLoss, generator: torch.Generator) 
     """Draw all weights anew from `generator`."""
     with torch.no_grad():
         for weight in head.parameters():
-            weight.uniform_(-(weight.shape[1] ** -0.5), weight.shape[1] ** -0.5, generator=generator)
+            weight.uniform_(
+                -(weight.shape[1] ** -0.5), weight.shape[1] ** -0.5, generator=generator
+            )
 
 
 def word_log_probs(head: nn.AdaptiveLogSoftmaxWithLoss, hidden: Tensor, words: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""A text made ready for training: ids to learn from, ids to validate on, the vocabulary of the first."""
+"""A text made ready for training: ids to learn from, ids to validate on, a vocabulary."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -57,4 +57,3 @@ def training_text(
         counts=np.array([counts[word] for word in known]),
         valid=vocabulary.lookup(held),
     )
-

@@ -1,7 +1,7 @@
 """From a text to a model folder, surviving interruption at any point."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 
 import numpy as np
@@ -23,14 +23,16 @@ def train_model(
     *,
     resume: bool = False,
     save_every: float = 60.0,
-) -> Iterator[Progress]:
+) -> Generator[Progress]:
     """Train into `folder`, yielding the curve; the state is saved each `save_every` seconds.
 
     With `resume`, an interrupted run goes on and ends where it would have ended; without one to
     resume, it starts from the beginning.
     """
     if (folder / CONFIG).exists():
-        raise ModelError(f"{folder} already holds a trained model; choose another --out, or remove it")
+        raise ModelError(
+            f"{folder} already holds a trained model; choose another --out, or remove it"
+        )
     if (folder / TRAINING).exists() and not resume:
         raise ModelError(
             f"{folder} holds an interrupted training; go on with --resume, or remove it first"

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import final
 
@@ -110,9 +110,7 @@ class Trainer:
             for part, module in (("cell", self.encoder.cell), ("head", self.head))
             for name, weight in module.named_parameters()
         }
-        self.adagrad = torch.optim.Adagrad(
-            self.dense.values(), lr=config.learning_rate, fused=True
-        )
+        self.adagrad = torch.optim.Adagrad(self.dense.values(), lr=config.learning_rate, fused=True)
         self.embedding = self.encoder.embedding.weight.requires_grad_(False)
         self.embedding_sums = torch.zeros_like(self.embedding)
         self._rare = torch.cat([torch.from_numpy(counts == 1), torch.tensor([False])])
@@ -148,7 +146,7 @@ class Trainer:
         """All weights by name, not copied."""
         return {"embedding": self.embedding, **{k: w.detach() for k, w in self.dense.items()}}
 
-    def run(self, valid: Ids | None, every: int = 50) -> Iterator[Progress]:
+    def run(self, valid: Ids | None, every: int = 50) -> Generator[Progress]:
         """Train to the end, yielding every `every` steps and at the end of each epoch."""
         while not self.finished:
             since, nats, words = time.perf_counter(), 0.0, 0
@@ -156,7 +154,8 @@ class Trainer:
                 loss = self._learn(batch)
                 if not math.isfinite(loss):
                     raise TrainingError(
-                        f"the loss is no longer a number at epoch {self.epoch + 1}, step {self.step}: "
+                        f"the loss is no longer a number at epoch {self.epoch + 1}, "
+                        f"step {self.step}: "
                         f"try a lower --learning-rate than {self.config.learning_rate}"
                     )
                 nats += loss * batch.targets.numel()
@@ -223,7 +222,7 @@ class Trainer:
         self.embedding[rows] -= config.learning_rate * gradients[0] / (sums.sqrt() + 1e-10)
         self.adagrad.step()
         self.adagrad.zero_grad()
-        return loss.item()
+        return float(loss.item())
 
     @torch.inference_mode()
     def _valid_nats(self, valid: Ids) -> float:
@@ -238,7 +237,9 @@ class Trainer:
             nats -= float(found.double().sum())
             known_words += len(found)
         if known_words == 0:
-            raise TrainingError("the validation text has no word of the training text: give another")
+            raise TrainingError(
+                "the validation text has no word of the training text: give another"
+            )
         return nats / known_words
 
 

@@ -26,10 +26,12 @@ def centroids_of(keys: Hidden, lists: int) -> Any:
     depends on the block in which it was added. At 2,000 lists it also assigns 53 k keys a second
     where the table does 30 k, to the same list for 97 % of real states.
     """
+    # Few rounds over few keys: at 131 k real states and 724 lists, 32 probes hold .677 of the
+    # 1,024 nearest after 3 rounds (1.2 s) and .680 after 6 (2.3 s).
     clusters = _faiss.Kmeans(
         keys.shape[1],
         lists,
-        niter=6,
+        niter=4,
         max_points_per_centroid=KEYS_PER_LIST,
         min_points_per_centroid=1,
         seed=1,

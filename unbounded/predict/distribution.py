@@ -138,12 +138,16 @@ class Mixed(Distribution):
     def prob(self, words: Ids) -> Probs:
         """The weighted sum."""
         columns = [part.prob(words) for part in self._parts]
-        return np.stack(columns, axis=1) @ self._weights
+        mixed: Probs = np.stack(columns, axis=1) @ self._weights
+        return mixed
 
     def dense(self, size: int) -> Dense:
         """The weighted sum, for every word."""
         out: Dense = sum(
-            (part.dense(size) * weight for part, weight in zip(self._parts, self._weights, strict=True)),
+            (
+                part.dense(size) * weight
+                for part, weight in zip(self._parts, self._weights, strict=True)
+            ),
             start=np.zeros((1, 1)),
         )
         return out

@@ -143,7 +143,7 @@ class Unigram(Expert):
         self._reach(int(words.max()) + 1)
         seen = self._counts[words] + _earlier(words)
         totals = self._total + np.arange(len(words))
-        probs = seen / np.maximum(totals, 1)
+        probs: Probs = seen / np.maximum(totals, 1)
         if self._total == 0:
             probs[0] = Even(1, self._size).prob(words[:1])[0]
         self.observe(hidden, words)
@@ -175,7 +175,13 @@ class Cache(Expert):
     """
 
     def __init__(
-        self, memory: Memory, size: int, *, k: int = 1024, kernel: Kernel | None = None, normalize: bool = False
+        self,
+        memory: Memory,
+        size: int,
+        *,
+        k: int = 1024,
+        kernel: Kernel | None = None,
+        normalize: bool = False,
     ) -> None:
         if k < 1:
             raise SettingError(f"k is {k}; at least 1 neighbor is needed")

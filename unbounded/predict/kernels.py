@@ -1,7 +1,6 @@
 """Kernels of the density estimate: how much a neighbor at distance d counts (eq. 6)."""
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from jaxtyping import Float
@@ -9,7 +8,7 @@ from jaxtyping import Float
 from unbounded.errors import SettingError
 from unbounded.types import Distances
 
-Shape = Literal["gaussian", "epanechnikov"]
+SHAPES = ("gaussian", "epanechnikov")
 
 
 @dataclass(frozen=True)
@@ -21,13 +20,13 @@ class Kernel:
     e^(sharpness/2) times.
     """
 
-    shape: Shape = "gaussian"
+    shape: str = "gaussian"
     sharpness: float = 16.0
     bandwidth: float | None = None
     """None is the distance to the k-th neighbor."""
 
     def __post_init__(self) -> None:
-        if self.shape not in ("gaussian", "epanechnikov"):
+        if self.shape not in SHAPES:
             raise SettingError(f"kernel {self.shape!r} is unknown; use gaussian or epanechnikov")
         for name in ("sharpness", "bandwidth"):
             value = getattr(self, name)
@@ -35,12 +34,13 @@ class Kernel:
                 raise SettingError(f"the kernel's {name} is {value}; it must be above 0")
 
     def weights(self, squared: Distances) -> Distances:
-        """Unnormalized weights of neighbors given nearest first; infinitely far ones weigh nothing.
+        """Unnormalized weights of neighbors, nearest first; infinitely far ones weigh nothing.
 
         Only ratios within a row mean anything. A row in which nothing would count (all at the
         very edge of the kernel, or too far for a float) counts its nearest neighbors.
 
-        >>> Kernel("epanechnikov", sharpness=1.0, bandwidth=2.0).weights(np.array([[0.0, 1.0, 4.0]]))
+        >>> kernel = Kernel("epanechnikov", sharpness=1.0, bandwidth=2.0)
+        >>> kernel.weights(np.array([[0.0, 1.0, 4.0]]))
         array([[1.  , 0.75, 0.  ]])
         """
         if squared.shape[1] == 0:
@@ -65,4 +65,5 @@ class Kernel:
     def _squared_bandwidth(self, squared: Distances) -> Float[np.ndarray, "n 1"]:
         if self.bandwidth is not None:
             return np.full((len(squared), 1), self.bandwidth**2, squared.dtype)
-        return np.where(np.isfinite(squared), squared, 0).max(axis=1, keepdims=True)
+        farthest: np.ndarray = np.where(np.isfinite(squared), squared, 0).max(axis=1, keepdims=True)
+        return farthest

@@ -56,7 +56,9 @@ class Fixed(Mixture):
 
     def __init__(self, weights: Float[np.ndarray, " m"]) -> None:
         if not (np.all(weights >= 0) and abs(weights.sum() - 1) < 1e-6):
-            raise SettingError(f"mixture weights {weights.tolist()}; they must be positive and sum to 1")
+            raise SettingError(
+                f"mixture weights {weights.tolist()}; they must be positive and sum to 1"
+            )
         self.weights = weights / weights.sum()
 
     def score(self, table: Table) -> Scored:
@@ -98,9 +100,12 @@ class Online(Mixture):
         """Mix, look, learn, row by row."""
         weights = np.empty((len(table), self._by_rate.shape[1]))
         prob = np.empty(len(table))
-        if not _learn(np.ascontiguousarray(table, np.float64), self._by_rate, self._trust, prob, weights):
+        if not _learn(
+            np.ascontiguousarray(table, np.float64), self._by_rate, self._trust, prob, weights
+        ):
             raise SettingError(
-                "a word has probability zero under every expert; add a uniform expert to the mixture"
+                "a word has probability zero under every expert; "
+                "add a uniform expert to the mixture"
             )
         self.weights = self._trust @ self._by_rate
         return Scored(prob, weights)
@@ -140,7 +145,9 @@ def _learn(table, by_rate, trust, prob, weights):
             left = 0.0
             for i in range(experts):
                 ratio = 1.0 - rate + rate * table[t, i] / mixed[r]
-                by_rate[r, i] = (1.0 - SHARE * rate) * by_rate[r, i] * ratio + SHARE * rate / experts
+                by_rate[r, i] = (1.0 - SHARE * rate) * by_rate[
+                    r, i
+                ] * ratio + SHARE * rate / experts
                 left += by_rate[r, i]
             for i in range(experts):
                 by_rate[r, i] /= left
@@ -161,4 +168,5 @@ def fit_weights(table: Table, rounds: int = 200) -> Float[np.ndarray, " m"]:
         if np.abs(new - weights).max() < 1e-9:
             break
         weights = new
-    return weights / weights.sum()
+    proper: np.ndarray = weights / weights.sum()
+    return proper

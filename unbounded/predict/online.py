@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import final
 
+import numpy as np
+
 from unbounded.corpus import Vocabulary
 from unbounded.errors import SettingError
 from unbounded.lm import LanguageModel
@@ -12,8 +14,6 @@ from unbounded.predict.distribution import Distribution, Mixed
 from unbounded.predict.experts import Expert
 from unbounded.predict.mixture import Mixture
 from unbounded.types import Hidden, Ids, Probs, State, Table
-
-import numpy as np
 
 
 @dataclass(frozen=True)
@@ -39,11 +39,16 @@ class OnlineModel:
     """
 
     def __init__(
-        self, lm: LanguageModel, vocabulary: Vocabulary, experts: Mapping[str, Expert], mixture: Mixture
+        self,
+        lm: LanguageModel,
+        vocabulary: Vocabulary,
+        experts: Mapping[str, Expert],
+        mixture: Mixture,
     ) -> None:
         if len(mixture.weights) != len(experts):
             raise SettingError(
-                f"a mixture of {len(mixture.weights)} for {len(experts)} experts; give one weight each"
+                f"a mixture of {len(mixture.weights)} for {len(experts)} experts; "
+                "give one weight each"
             )
         self.lm = lm
         self.vocabulary = vocabulary
@@ -85,6 +90,4 @@ class OnlineModel:
         scored = self.mixture.score(table)
         seconds["mixture"] = clock() - began
         self._hidden, self._state = last, state
-        return Reading(
-            words, ids, scored.prob, tuple(self.experts), table, scored.weights, seconds
-        )
+        return Reading(words, ids, scored.prob, tuple(self.experts), table, scored.weights, seconds)

@@ -20,7 +20,7 @@ def text_table(evaluation: Evaluation) -> str:
     base = evaluation.rows[0].tally.perplexity
     best = tables.best_row(evaluation)
     lines = [
-        f"{evaluation.tokens:,} words, {evaluation.oov_rate:.1%} of them strangers to the network; "
+        f"{evaluation.tokens:,} words, {evaluation.oov_rate:.1%} strangers to the network; "
         f"full vocabulary {evaluation.vocabulary:,}",
         "",
         f"{'':<26}{'perplexity':>12}{'change':>9}{'bits/char':>11}{'µs/word':>9}",
@@ -94,6 +94,7 @@ def _gains(evaluation: Evaluation) -> str:
     lost = tables.gains_table("Lost most", evaluation.gains.most(GAINS, lost=True))
     return (
         "<section><h2>Which words gained, which lost</h2>\n"
-        f"<p>Nats saved by “{escape(other)}” over “{escape(base)}”, summed over all times a word came.</p>\n"
+        f"<p>Nats saved by “{escape(other)}” over “{escape(base)}”, "
+        "summed over all times a word came.</p>\n"
         f"<div class=pair>{gained}{lost}</div></section>"
     )

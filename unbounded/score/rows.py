@@ -61,7 +61,7 @@ class Row:
         by_band = np.bincount(bands, nats, minlength=len(BANDS)).tolist()
         counts = np.bincount(bands, minlength=len(BANDS)).tolist()
         for tally, part, count in zip(self.bands, by_band, counts, strict=True):
-            tally.add(part, count, 0)
+            tally.add(float(part), count, 0)
 
     def start_stretch(self) -> None:
         """Begin `recent` anew."""

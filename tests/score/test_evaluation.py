@@ -1,0 +1,117 @@
+import itertools
+import json
+
+import numpy as np
+import pytest
+
+from tests.score.stream import FULL, NEW, Keeper, cut, evaluate, new_model, some_words
+from unbounded.errors import CorpusError, SettingError
+from unbounded.predict import Fixed, fit_weights
+from unbounded.score.evaluation import Evaluation, cut_first, experts_of, fit_rows, make_rows
+from unbounded.score.metrics import Banding
+from unbounded.score.rows import ROWS
+
+
+def test_rows_come_in_the_order_asked_for() -> None:
+    assert [row.name for row in make_rows(["local", "static"])] == ["local", "static"]
+
+
+@pytest.mark.parametrize("names", [["statik"], [], ["static", "static"]])
+def test_rows_that_make_no_table_are_refused(names: list[str]) -> None:
+    with pytest.raises(SettingError):
+        make_rows(names)
+
+
+def test_only_needed_experts_are_asked_for() -> None:
+    assert experts_of(make_rows(["local", "unigram"])) == ["static", "uniform", "unigram", "local"]
+    assert experts_of(make_rows(["static"])) == ["static", "uniform"]
+
+
+def test_json_has_the_keys_of_the_design() -> None:
+    evaluation = evaluate(some_words(50))
+    evaluation.settings |= {"protocol": "paper", "k": 4}
+    found = evaluation.to_json()
+    figures = {"tokens", "oov_rate", "vocabulary", "rows"}
+    assert set(found) == figures | {"memory", "events"} | set(evaluation.settings)
+    for row in found["rows"]:
+        assert set(row) == {
+            "name",
+            "title",
+            "perplexity",
+            "bits_per_character",
+            "seconds",
+            "seconds_per_token",
+            "weights",
+            "bands",
+        }
+        assert set(row["weights"]) == set(ROWS[row["name"]])
+        assert sum(row["weights"].values()) == pytest.approx(1)
+        assert sum(band["tokens"] for band in row["bands"].values()) == 50
+        assert row["seconds_per_token"] == pytest.approx(row["seconds"] / 50)
+    assert json.loads(json.dumps(found)) == found
+
+
+def test_tokens_and_strangers_are_counted() -> None:
+    words = some_words(50)
+    evaluation = evaluate(words, cuts=(13, 14))
+    assert evaluation.tokens == 50
+    assert evaluation.strangers == sum(word in NEW for word in words)
+    assert evaluation.oov_rate == evaluation.strangers / 50
+
+
+def test_progress_is_shown_up_to_the_last_word() -> None:
+    shown: list[int] = []
+    evaluation = Evaluation({}, FULL, make_rows(["static"]))
+    blocks = cut(some_words(30), (10, 20))
+    evaluation.run(new_model(), blocks, every=5, show=lambda done, note: shown.append(done))
+    assert shown == [10, 20, 30]
+
+
+def test_a_text_without_words_is_an_error() -> None:
+    with pytest.raises(CorpusError, match="no words"):
+        evaluate([])
+
+
+def test_fitted_weights_are_those_of_em_on_the_first_part_which_is_not_scored() -> None:
+    words = some_words(200)
+    rows = make_rows(list(ROWS))
+    model = new_model()
+    assert fit_rows(model, cut(words[:80], (30,)), rows) == 80
+
+    first = new_model().read(words[:80])
+    for row in rows:
+        assert isinstance(row.mixture, Fixed)
+        np.testing.assert_allclose(row.mixture.weights, fit_weights(row.columns(first)), rtol=1e-4)
+        assert row.tally.tokens == 0
+
+    keeper = Keeper()
+    evaluation = Evaluation({}, FULL, rows)
+    evaluation.run(model, cut(words[80:], ()), every=50, watchers=[keeper])
+    assert evaluation.tokens == 120
+    assert all(row.tally.tokens == 120 for row in rows)
+    assert keeper.blocks[0].reading.words == words[80:]
+    rest = new_model()
+    rest.read(words[:80])
+    second = rest.read(words[80:])
+    for row in rows:
+        np.testing.assert_allclose(
+            keeper.probs(row.name), row.columns(second) @ row.mixture.weights, rtol=1e-6
+        )
+
+
+def test_fitting_on_the_same_text_counts_its_strangers() -> None:
+    banding = Banding(12)
+    fit_rows(new_model(["static"]), cut(["new0", "new0"], ()), make_rows(["static"]), banding)
+    assert banding.bands(np.array([12])).tolist() == [5]
+
+
+def test_fitting_on_nothing_is_an_error() -> None:
+    with pytest.raises(CorpusError, match="empty"):
+        fit_rows(new_model(), [], make_rows(["static"]))
+
+
+def test_cutting_off_the_first_blocks_leaves_the_rest() -> None:
+    stream = iter(cut(some_words(30), range(0, 30, 4)))
+    first = list(cut_first(stream, 10))
+    assert sum(len(block.words) for block in first) == 12
+    assert [w for b in itertools.chain(first, stream) for w in b.words] == some_words(30)

@@ -1,0 +1,90 @@
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.score.stream import evaluate, some_words
+from unbounded.lm import Progress
+from unbounded.score.figures import COLORS, draw_training, perplexity_svg, weights_svg
+from unbounded.score.progressive import Checkpoint, Point
+from unbounded.score.rows import ROWS, Row
+
+CURVE = [
+    Progress(
+        epoch,
+        step=epoch,
+        words=epoch,
+        train_perplexity=900.0 / epoch,
+        valid_perplexity=valid,
+        seconds=1.0,
+    )
+    for epoch, valid in ((1, None), (2, 500.0), (3, 450.0))
+]
+
+
+def test_every_row_and_every_expert_has_a_color() -> None:
+    named = {*ROWS, *(expert for experts in ROWS.values() for expert in experts)}
+    assert set(COLORS) == named
+    assert len(set(COLORS.values())) == len(COLORS)
+
+
+def test_colors_are_left_to_the_page() -> None:
+    evaluation = evaluate(some_words(60), cuts=range(60), every=5)
+    lines = perplexity_svg(evaluation.checkpoints, evaluation.rows, "lines")
+    areas = weights_svg(evaluation.checkpoints, evaluation.rows[-1], "areas")
+    for row in evaluation.rows:
+        assert lines.count(f"var(--{row.name})") >= 2
+    for expert in evaluation.rows[-1].experts:
+        assert f"var(--{expert})" in areas
+    for drawn in (lines, areas):
+        assert "currentColor" in drawn
+        assert not any(color in drawn for color in COLORS.values())
+        assert "#fff" not in drawn
+
+
+def test_a_label_is_escaped() -> None:
+    evaluation = evaluate(some_words(20), ["static"])
+    drawn = perplexity_svg(evaluation.checkpoints, evaluation.rows, '"><script>')
+    assert 'aria-label="&quot;&gt;&lt;script&gt;"' in drawn
+
+
+@pytest.mark.parametrize(
+    "perplexities",
+    [
+        [float("inf")],
+        [float("inf"), 100.0, 90.0],
+        [1.0, 1.0],
+        [100.0, 99.0, 98.0],
+        [1e6, 10.0, 9.0],
+    ],
+)
+def test_any_perplexities_can_be_drawn(perplexities: list[float]) -> None:
+    checkpoints = [
+        Checkpoint(10 * n, {"static": Point(value, value, (0.5, 0.5))})
+        for n, value in enumerate(perplexities, start=1)
+    ]
+    drawn = perplexity_svg(checkpoints, [Row("static", ROWS["static"])], "lines")
+    ElementTree.fromstring(drawn.replace("xlink:", ""))
+
+
+@pytest.mark.parametrize("suffix", ["svg", "png"])
+def test_a_training_curve_is_drawn_the_same_every_time(tmp_path: Path, suffix: str) -> None:
+    one, other = tmp_path / f"one.{suffix}", tmp_path / f"other.{suffix}"
+    assert draw_training(CURVE, one)
+    assert draw_training(CURVE, other)
+    assert one.read_bytes() == other.read_bytes()
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_training_curve_of_one_epoch_is_drawn(tmp_path: Path) -> None:
+    assert draw_training(CURVE[:1], tmp_path / "curve.svg")
+    ElementTree.parse(tmp_path / "curve.svg")
+
+
+def test_without_matplotlib_no_training_curve_is_drawn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    assert not draw_training(CURVE, tmp_path / "curve.svg")
+    assert list(tmp_path.iterdir()) == []

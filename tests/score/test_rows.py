@@ -1,0 +1,63 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from tests.score.stream import Keeper, evaluate, new_model, texts
+from unbounded.predict import Fixed, fit_weights
+from unbounded.score.metrics import BANDS, surprise
+from unbounded.score.rows import ROWS, TITLES, Row
+
+
+def test_every_row_has_a_title_and_mixes_the_network_with_the_uniform() -> None:
+    assert set(TITLES) == set(ROWS)
+    assert all(experts[:2] == ("static", "uniform") for experts in ROWS.values())
+
+
+def test_columns_are_the_rows_own_experts_in_its_own_order() -> None:
+    reading = new_model().read(["known1", "new1", "known1", "new1"])
+    row = Row("mine", ("unbounded", "static"))
+    np.testing.assert_array_equal(row.columns(reading), reading.table[:, [4, 0]])
+
+
+@given(words=texts)
+@settings(max_examples=30, deadline=None)
+def test_bands_add_up_to_the_whole(words: list[str]) -> None:
+    for row in evaluate(words, cuts=(7, 19)).rows:
+        assert len(row.bands) == len(BANDS)
+        assert sum(band.tokens for band in row.bands) == row.tally.tokens == len(words)
+        assert sum(band.nats for band in row.bands) == pytest.approx(row.tally.nats)
+
+
+@given(words=texts)
+@settings(max_examples=20, deadline=None)
+def test_each_band_holds_the_nats_of_its_words(words: list[str]) -> None:
+    keeper = Keeper()
+    row = evaluate(words, ["unbounded"], cuts=(7, 19), watchers=[keeper]).rows[0]
+    bands = np.concatenate([block.bands for block in keeper.blocks])
+    for i, band in enumerate(row.bands):
+        nats = surprise(keeper.probs("unbounded")[bands == i])
+        assert band.tokens == len(nats)
+        assert band.nats == pytest.approx(nats.sum())
+
+
+def test_mean_weights_are_the_mean_of_the_weights_used() -> None:
+    keeper = Keeper()
+    words = ["known1", "new1", "known2", "new1"] * 5
+    row = evaluate(words, ["full"], cuts=(3, 11), watchers=[keeper]).rows[0]
+    used = np.concatenate([block.weights["full"] for block in keeper.blocks])
+    np.testing.assert_allclose(row.mean_weights, used.mean(axis=0))
+    assert row.mean_weights.sum() == pytest.approx(1)
+
+
+def test_mean_weights_of_nothing_are_zero_and_no_crash() -> None:
+    assert Row("static", ROWS["static"]).mean_weights.tolist() == [0.0, 0.0]
+
+
+def test_fitting_fixes_the_weights_that_em_gives() -> None:
+    table = np.random.default_rng(1).random((50, 2))
+    row = Row("static", ROWS["static"])
+    row.fit(table)
+    assert isinstance(row.mixture, Fixed)
+    np.testing.assert_allclose(row.mixture.weights, fit_weights(table))
+    row.mixture.score(table)
+    np.testing.assert_allclose(row.mixture.weights, fit_weights(table))

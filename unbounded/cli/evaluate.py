@@ -1,0 +1,113 @@
+"""`unbounded evaluate`."""
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from unbounded.cli.app import CORES, JsonFile, Texts, Threads, app, say_damage, size, size_or_all
+from unbounded.console import meter, say, write_json
+
+
+@app.command()
+def evaluate(
+    model_folder: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="Folder made by 'unbounded train'.")
+    ],
+    texts: Texts,
+    rows: Annotated[
+        str, typer.Option(help="Rows to score, out of static, unigram, local, unbounded, full.")
+    ] = "static,unigram,local,unbounded",
+    index: Annotated[
+        str, typer.Option(help="Index of the memory: auto, flat (exact) or ivfpq (the paper's).")
+    ] = "auto",
+    k: int = size("1024", "Neighbors to ask."),
+    window: int = size("10000", "Entries of the local cache."),
+    kernel: Annotated[str, typer.Option(help="gaussian or epanechnikov.")] = "gaussian",
+    sharpness: Annotated[
+        float, typer.Option(help="K(√sharpness · d / θ); the paper's is 1.")
+    ] = 16.0,
+    local_sharpness: Annotated[float, typer.Option(help="The same for the local cache.")] = 16.0,
+    bandwidth: Annotated[
+        float | None, typer.Option(help="A fixed θ [default: the distance to the k-th neighbor].")
+    ] = None,
+    normalize: Annotated[
+        bool, typer.Option("--normalize", help="Scale states to length one.")
+    ] = False,
+    mixture: Annotated[
+        str, typer.Option(help="Weights: online (learned as it reads) or fixed.")
+    ] = "online",
+    validate: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TEXT",
+            help="Text to fit fixed weights on [default: the first tenth, then not scored].",
+        ),
+    ] = None,
+    tokens: int | None = size_or_all("Words to read at most."),
+    block: int = size("512", "Words scored at once; the scores do not depend on it."),
+    every: int = size("10k", "Words between two points of the curves."),
+    protocol: Annotated[
+        str, typer.Option(help="paper: the uniform is over training and test words.")
+    ] = "paper",
+    per_token: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write every word's nats (.jsonl or .parquet)."),
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option(metavar="FILE.html", help="Write a page with curves.")
+    ] = None,
+    threads: Threads = CORES,
+    json_file: JsonFile = None,
+) -> None:
+    """Score a text under the paper's rows, in one pass, learning as it reads."""
+    from unbounded.config import MemoryConfig, set_threads
+    from unbounded.corpus import Reader
+    from unbounded.jobs import EvaluationConfig, readable_twice
+    from unbounded.jobs import evaluate as run
+    from unbounded.lm import load_model
+    from unbounded.predict import Kernel
+    from unbounded.score.per_token import per_token_writer
+    from unbounded.score.report import text_table, write_report
+
+    if protocol != "paper":
+        raise typer.BadParameter(f"protocol {protocol!r} is unknown; only paper is here so far")
+    set_threads(threads)
+    memory = MemoryConfig(
+        index=index,
+        k=k,
+        window=window,
+        kernel=Kernel(kernel, sharpness, bandwidth),
+        local_kernel=Kernel(kernel, local_sharpness, bandwidth),
+        normalize=normalize,
+    )
+    config = EvaluationConfig(
+        rows=tuple(name.strip() for name in rows.split(",")),
+        memory=memory,
+        mixture=mixture,
+        tokens=tokens,
+        block=block,
+        every=every,
+    )
+    model = load_model(model_folder)
+    with ExitStack() as stack:
+        watchers = [] if per_token is None else [stack.enter_context(per_token_writer(per_token))]
+        reader = stack.enter_context(readable_twice(texts))
+        evaluation = run(
+            model,
+            reader,
+            config,
+            validate=None if validate is None else Reader(validate),
+            watchers=watchers,
+            progress=lambda total: stack.enter_context(meter("reading", total)),
+        )
+    say_damage(reader)
+    for event in evaluation.events:
+        say(event)
+    if report is not None:
+        write_report(evaluation, report, title=", ".join(texts))
+    if json_file is not None:
+        write_json(evaluation.to_json(), json_file)
+    if json_file != "-":
+        typer.echo(text_table(evaluation))
