@@ -4,7 +4,7 @@ BIN := .venv/bin
 # One thread a process and no spinning: on a busy machine two spinning threads are slower than one.
 QUIET := OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE
 
-.PHONY: setup demo test lint types imports pytest format size clean
+.PHONY: setup demo test lint types imports pytest format docs size clean
 
 setup: .venv/ready
 
@@ -35,6 +35,9 @@ pytest: setup
 format: setup
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+docs: setup
+	$(BIN)/python docs/make_cli_page.py
 
 # Lines a file, so that growth is seen; only 400 in one file fails (tests/docs/test_tree.py).
 size:

@@ -106,14 +106,16 @@ def measure(
     return figures, positions
 
 
-def bench(states: Hidden, entries: int, queries: int, k: int, names: list[str]) -> list[Row]:
+def bench(
+    states: Hidden, entries: int, queries: int, k: int, names: list[str], probes: int
+) -> list[Row]:
     width = states.shape[1]
     keys, asked = states[:entries], states[entries : entries + queries]
     make: dict[str, Callable[[], Index | Stock]] = {
         "flat": lambda: Flat(width),
         "stock": lambda: Stock(width, keys[: 39 * 4096]),
         "ivfpq": lambda: IVFPQ(width),
-        "auto": lambda: Auto(width),
+        "auto": lambda: Auto(width, probes=probes),
         "window": lambda: Window(width),
     }
     exact = np.zeros((0, 0), np.int64)
@@ -153,6 +155,7 @@ def main() -> None:
     parser.add_argument("--k", type=int, default=1024, help="(%(default)s)")
     parser.add_argument("--width", type=int, default=256, help="of made-up states (%(default)s)")
     parser.add_argument("--indexes", default="ivfpq,auto,window", help="(%(default)s)")
+    parser.add_argument("--probes", type=int, default=32, help="of auto (%(default)s)")
     parser.add_argument("--states", type=Path, help="a .npy file of states, float32 (n, d)")
     parser.add_argument("--seed", type=int, default=0, help="(%(default)s)")
     parser.add_argument("--threads", type=int, default=1, help="of faiss (%(default)s)")
@@ -171,7 +174,8 @@ def main() -> None:
     print("index      entries   queries   ratio  recall  filled    bytes      adds  events")
     rows = []
     for entries in sizes:
-        rows += bench(states, entries, options.queries, options.k, options.indexes.split(","))
+        names = options.indexes.split(",")
+        rows += bench(states, entries, options.queries, options.k, names, options.probes)
     if options.json:
         options.json.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
 

@@ -32,7 +32,7 @@ JsonFile = Annotated[
     ),
 ]
 Threads = Annotated[int, typer.Option(min=1, help="Threads of the network and the search.")]
-CORES = os.cpu_count() or 1
+CORES = int(os.environ.get("UNBOUNDED_CORES") or os.cpu_count() or 1)
 Seed = Annotated[int, typer.Option(help="Seed of all randomness.")]
 
 
@@ -74,7 +74,7 @@ def say_damage(reader: Any) -> None:
 def main() -> None:
     """Run the command line; a failure is one line and exit status 1 (2 for usage)."""
     try:
-        app()
+        app(prog_name="unbounded")
     except UnboundedError as error:
         _fail(str(error))
     except BrokenPipeError:

@@ -26,7 +26,7 @@ def train(
     learning_rate: Annotated[float, typer.Option(help="Adagrad's learning rate.")] = 0.2,
     bptt: Annotated[int, typer.Option(min=1, help="Steps to propagate errors back.")] = 20,
     streams: Annotated[int, typer.Option(min=1, help="Parallel streams in a step.")] = 32,
-    dropout: Annotated[float, typer.Option(help="Share of units dropped in training.")] = 0.0,
+    dropout: Annotated[float, typer.Option(help="Share of units dropped in training.")] = 0.2,
     unknown: Annotated[float, typer.Option(help="How often a rare word is read as <unk>.")] = 0.5,
     clip: Annotated[float, typer.Option(help="Largest gradient norm.")] = 1.0,
     cutoffs: Annotated[
@@ -46,7 +46,14 @@ def train(
     """Train the static network on a text."""
     from unbounded.config import set_threads
     from unbounded.corpus import Reader, Tokenizer, read_sentences
-    from unbounded.lm import NetworkConfig, TrainingConfig, load_model, train_model, training_text
+    from unbounded.lm import (
+        NetworkConfig,
+        TrainingConfig,
+        check_folder,
+        load_model,
+        train_model,
+        training_text,
+    )
     from unbounded.lm.encoder import CELLS
     from unbounded.score.figures import draw_training
 
@@ -65,6 +72,7 @@ def train(
         patience=patience,
         seed=seed,
     )
+    check_folder(out, resume=resume)  # before an hour of reading, not after
     tokenizer = Tokenizer(lowercase=not keep_case)
     reader = Reader(texts)
     held = None if valid is None else read_sentences(Reader(valid), tokenizer)

@@ -7,6 +7,7 @@ from unbounded.lm.model import LanguageModel as LanguageModel
 from unbounded.lm.model import RecurrentModel as RecurrentModel
 from unbounded.lm.text import TrainingText as TrainingText
 from unbounded.lm.text import training_text as training_text
+from unbounded.lm.train import check_folder as check_folder
 from unbounded.lm.train import train_model as train_model
 from unbounded.lm.training import Progress as Progress
 from unbounded.lm.training import TrainingConfig as TrainingConfig

@@ -68,7 +68,7 @@ def _naive(size: int, network: NetworkConfig, config: TrainingConfig) -> Callabl
 
 
 def bench_inference(size: int, steps: int, seed: int) -> Mapping[str, float]:
-    """Microseconds a word of one stream: states beside a bare LSTM, probabilities beside torch's."""
+    """Microseconds a word of one stream, beside a bare LSTM and torch's adaptive softmax."""
     torch.set_num_threads(1)
     network = NetworkConfig()
     encoder, head = Encoder(size, network), build_head(network.units, size, network.cutoffs)

@@ -91,7 +91,7 @@ def save_model(
 ) -> None:
     """Write the best weights and all that goes with them, then remove the training state."""
     weights = {name: weight.contiguous() for name, weight in trainer.best.items()}
-    write_aside(folder / WEIGHTS, lambda aside: save_file(weights, aside))
+    _write(folder / WEIGHTS, weights, {})
     write_text_aside(folder / VOCABULARY, vocabulary.to_text())
     curve = "".join(json.dumps(asdict(line)) + "\n" for line in trainer.curve)
     write_text_aside(folder / CURVE, curve)
@@ -134,7 +134,7 @@ def save_training(folder: Path, trainer: Trainer, words: Ids) -> None:
         "curve": [asdict(line) for line in trainer.curve],
     }
     metadata = {"training": json.dumps(about)}
-    write_aside(folder / TRAINING, lambda aside: save_file(tensors, aside, metadata))
+    _write(folder / TRAINING, tensors, metadata)
 
 
 def resume_training(folder: Path, trainer: Trainer, words: Ids) -> bool:
@@ -218,6 +218,16 @@ def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
             return {name: file.get_tensor(name) for name in names}, file.metadata() or {}
     except SafetensorError as error:
         raise ValueError(f"{path.name}: {error}") from error
+
+
+def _write(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str]) -> None:
+    """Write a safetensors file aside and rename it into place."""
+    try:
+        write_aside(path, lambda aside: save_file(tensors, aside, metadata))
+    except SafetensorError as error:
+        raise ModelError(
+            f"{path} could not be written ({error}); free some space, or choose another place"
+        ) from error
 
 
 def _checksum(path: Path) -> int:

@@ -14,6 +14,18 @@ from unbounded.lm.text import TrainingText
 from unbounded.lm.training import Progress, Trainer, TrainingConfig
 
 
+def check_folder(folder: Path, *, resume: bool) -> None:
+    """Refuse a folder that holds a model, or an interrupted training that is not to go on."""
+    if (folder / CONFIG).exists():
+        raise ModelError(
+            f"{folder} already holds a trained model; choose another --out, or remove it"
+        )
+    if (folder / TRAINING).exists() and not resume:
+        raise ModelError(
+            f"{folder} holds an interrupted training; go on with --resume, or remove it first"
+        )
+
+
 def train_model(
     folder: Path,
     text: TrainingText,
@@ -29,14 +41,7 @@ def train_model(
     With `resume`, an interrupted run goes on and ends where it would have ended; without one to
     resume, it starts from the beginning.
     """
-    if (folder / CONFIG).exists():
-        raise ModelError(
-            f"{folder} already holds a trained model; choose another --out, or remove it"
-        )
-    if (folder / TRAINING).exists() and not resume:
-        raise ModelError(
-            f"{folder} holds an interrupted training; go on with --resume, or remove it first"
-        )
+    check_folder(folder, resume=resume)
     end = int(text.vocabulary.lookup([SENTENCE_END])[0])
     trainer = Trainer(text.words, text.counts, end, network, config)
     folder.mkdir(parents=True, exist_ok=True)

@@ -33,12 +33,14 @@ class Auto(Index):
     nothing: a decoded key has the code it came from. The fine code is trained once, on the first
     `exact` keys of the stream.
 
-    Measured on real states, 256 wide, k = 1,024, queries a processor second (recall), made with
-    2 √entries lists: 131 k entries 6,181 (.60) with 16 probes, 5,041 (.65) with 32, 3,795 (.73)
-    with 64; 1 M entries 4,650 (.68), 3,340 (.72), 2,224 (.75). Half the lists are no faster at
-    the same recall, twice the lists take four times as long to make. Exact search answers 2,534
-    at 32 k entries, where this one answers 6,175 (.63); 32 k is also what the code wants to be
-    trained on. Reproduce with `benchmarks/bench_search.py --states FILE.npy`.
+    Queries a processor second (recall), real states, 256 wide, k = 1,024, lists newly made, for
+    16, 32 and 64 probes: 131 k entries 5,911 (.60), 4,862 (.65), 3,831 (.72); 1 M entries 4,346
+    (.68), 3,167 (.72), 2,196 (.74). At 32 k entries 32 probes answer 6,388, exact search 3,704.
+    No loss of prediction was seen at 100 k entries (1,000 words, neighbors mixed with word counts
+    only, best sharpness): perplexity 854 with 8 probes, 838 with 32, 848 with 64, 850 exact; too
+    few words to tell these apart. The search figures at 131 k come again from
+    `python benchmarks/bench_search.py --entries 131072 --probes 32 --states FILE.npy`; at 1 M
+    the lists are those made at 524 k, and the same command gave 3,032 (.72).
 
     >>> index = Auto(2, exact=256)
     >>> index.add(np.random.default_rng(0).normal(size=(1100, 2)).astype(np.float32))

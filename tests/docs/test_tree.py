@@ -1,0 +1,44 @@
+"""The README's tree is what `ls` shows, and no file has grown past holding in the head."""
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_readme_names_every_module_and_only_those() -> None:
+    tree = (ROOT / "README.md").read_text(encoding="utf-8").split("```text\nunbounded/")[1]
+    named = set(re.findall(r"\b([a-z_]+\.(?:py|html))\b", tree.split("```")[0]))
+    there = {
+        path.name
+        for path in (ROOT / "unbounded").rglob("*")
+        if path.suffix in {".py", ".html"} and not path.name.startswith("__")
+    }
+    assert named == there
+
+
+def test_no_file_is_longer_than_400_lines() -> None:
+    lines = {
+        path.relative_to(ROOT): len(path.read_text(encoding="utf-8").splitlines())
+        for folder in ("unbounded", "tests", "experiments", "benchmarks")
+        for path in (ROOT / folder).rglob("*.py")
+    }
+    assert {path: count for path, count in lines.items() if count > 400} == {}
+
+
+def test_every_error_is_in_the_drawn_tree() -> None:
+    from unbounded import errors
+
+    drawn = errors.__doc__ or ""
+    for name, value in vars(errors).items():
+        if isinstance(value, type) and issubclass(value, Exception):
+            assert name in drawn
+
+
+def test_the_changelog_knows_this_version() -> None:
+    from unbounded.version import __version__
+
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    versions = re.findall(r"^## (?:\[)?(Unreleased|[\d.]+)", changelog, flags=re.MULTILINE)
+    assert versions[0] == "Unreleased"
+    assert versions[1:] == [] or versions[1] == __version__
