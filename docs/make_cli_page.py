@@ -11,9 +11,9 @@ INTRO = """# The command line
 
 Every verb has `--help` with its defaults. What is read as text may be files, folders,
 `.gz .bz2 .xz .zst`, or `-` for standard input. Sizes take `k` and `M`. `--json FILE` (`-` is
-standard output) exists wherever a number is printed; the tables for people go to standard output,
-progress and remarks to standard error. A failure is one line that says what was found, what was needed and
-what to do, with exit status 1 (2 for usage).
+standard output) exists wherever a number is printed; the tables for people go to standard
+output, progress and remarks to standard error. A failure is one line that says what was found,
+what was needed and what to do, with exit status 1 (2 for usage).
 
 This page is made by `make docs` from the commands themselves, and a test keeps it fresh.
 """

@@ -14,7 +14,8 @@ from unbounded.corpus import Block, Line, Reader, Vocabulary, blocks, read_sente
 from unbounded.errors import SettingError
 from unbounded.lm import Pretrained
 from unbounded.predict import Cache
-from unbounded.score.evaluation import Evaluation, cut_first, experts_of, fit_rows, make_rows
+from unbounded.score.evaluation import Evaluation, experts_of, fit_rows, make_rows, split_first
+from unbounded.score.metrics import Banding
 from unbounded.score.progressive import Watcher
 
 FITTED_TOKENS = 100_000
@@ -33,8 +34,8 @@ class EvaluationConfig:
     every: int = 10_000
 
     def __post_init__(self) -> None:
-        if self.mixture not in ("online", "fixed"):
-            raise SettingError(f"mixture {self.mixture!r} is unknown; use online or fixed")
+        if self.mixture not in ("online", "fixed", "both"):
+            raise SettingError(f"mixture {self.mixture!r} is unknown; use online, fixed or both")
         if self.block < 1 or self.every < 1:
             raise SettingError(f"a block of {self.block}; at least 1 word is needed")
 
@@ -63,15 +64,20 @@ def evaluate(
     online = build_online(model, len(met), experts, config.memory)
     stream = _blocks(model, text, config)
     fitted = 0
-    if config.mixture == "fixed" and validate is not None:
+    banding = Banding(model.lm.base_size)
+    both = config.mixture == "both"
+    if config.mixture != "online" and validate is not None:
         other = build_online(model, len(met), experts, config.memory)
-        fitted = fit_rows(other, _blocks(model, validate, config), rows)
-    elif config.mixture == "fixed":
-        fitted = fit_rows(online, cut_first(stream, min(total // 10, FITTED_TOKENS)), rows)
+        fitted = fit_rows(other, _blocks(model, validate, config), rows, beside=both)
+    elif config.mixture != "online":
+        first, stream = split_first(stream, min(total // 10, FITTED_TOKENS))
+        fitted = fit_rows(online, first, rows, banding, beside=both)
         total -= fitted
     evaluation = Evaluation(_settings(config, fitted), len(met), rows)
     show = progress(total)
-    evaluation.run(online, stream, every=config.every, watchers=watchers, show=show)
+    evaluation.run(
+        online, stream, every=config.every, watchers=watchers, banding=banding, show=show
+    )
     for name, expert in online.experts.items():
         if isinstance(expert, Cache):
             evaluation.memory |= {

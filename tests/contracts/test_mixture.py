@@ -166,3 +166,9 @@ def test_em_finds_the_weights_that_made_the_data() -> None:
 def test_improper_weights_are_refused(weights: list[float]) -> None:
     with pytest.raises(SettingError, match="sum to 1"):
         Fixed(np.array(weights))
+
+
+def test_with_a_prior_an_expert_that_was_never_needed_keeps_a_weight() -> None:
+    table = np.tile([0.5, 1e-6], (1_000, 1))
+    assert fit_weights(table)[1] < 1e-9
+    assert fit_weights(table, prior=1.0)[1] > 0.5 / 1_000

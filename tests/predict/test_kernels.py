@@ -26,7 +26,8 @@ def brute_force(kernel: Kernel, squared: np.ndarray) -> np.ndarray:
     theta = kernel.bandwidth or distances.max()
     x = np.sqrt(kernel.sharpness) * distances / theta
     weights = np.exp(-(x**2) / 2) if kernel.shape == "gaussian" else np.maximum(1 - x**2, 0)
-    return weights / weights.sum()
+    proper: np.ndarray = weights / weights.sum()
+    return proper
 
 
 def shares(weights: Distances) -> Distances:

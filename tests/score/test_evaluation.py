@@ -1,13 +1,14 @@
-import itertools
 import json
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from tests.score.stream import FULL, NEW, Keeper, cut, evaluate, new_model, some_words
+from tests.score.stream import FULL, KNOWN, NEW, Keeper, cut, cuts, evaluate, new_model, some_words
 from unbounded.errors import CorpusError, SettingError
 from unbounded.predict import Fixed, fit_weights
-from unbounded.score.evaluation import Evaluation, cut_first, experts_of, fit_rows, make_rows
+from unbounded.score.evaluation import Evaluation, experts_of, fit_rows, make_rows, split_first
 from unbounded.score.metrics import Banding
 from unbounded.score.rows import ROWS
 
@@ -81,7 +82,9 @@ def test_fitted_weights_are_those_of_em_on_the_first_part_which_is_not_scored() 
     first = new_model().read(words[:80])
     for row in rows:
         assert isinstance(row.mixture, Fixed)
-        np.testing.assert_allclose(row.mixture.weights, fit_weights(row.columns(first)), rtol=1e-4)
+        np.testing.assert_allclose(
+            row.mixture.weights, fit_weights(row.columns(first), prior=1.0), rtol=1e-4
+        )
         assert row.tally.tokens == 0
 
     keeper = Keeper()
@@ -110,8 +113,33 @@ def test_fitting_on_nothing_is_an_error() -> None:
         fit_rows(new_model(), [], make_rows(["static"]))
 
 
-def test_cutting_off_the_first_blocks_leaves_the_rest() -> None:
-    stream = iter(cut(some_words(30), range(0, 30, 4)))
-    first = list(cut_first(stream, 10))
-    assert sum(len(block.words) for block in first) == 12
-    assert [w for b in itertools.chain(first, stream) for w in b.words] == some_words(30)
+@given(cuts=cuts, tokens=st.integers(0, 50))
+def test_the_first_words_are_split_off_exactly_wherever_blocks_end(
+    cuts: list[int], tokens: int
+) -> None:
+    words = some_words(40)
+    first, rest = split_first(cut(words, cuts), tokens)
+    assert [word for block in first for word in block.words] == words[:tokens]
+    assert [word for block in rest for word in block.words] == words[tokens:]
+    assert all(len(block.line) == len(block.words) for block in first)
+
+
+def test_both_kinds_of_weights_in_one_pass_equal_each_alone() -> None:
+    figures = {}
+    for mixture in ("online", "fixed", "both"):
+        rows = make_rows(["static", "unbounded"])
+        model, banding = new_model(["static", "unbounded"]), Banding(len(KNOWN) + 1)
+        first, rest = split_first(cut(some_words(200), range(0, 200, 7)), 60)
+        if mixture == "online":
+            for block in first:
+                reading = model.read(block.words)
+                for row in rows:
+                    row.mixture.score(row.columns(reading))
+        else:
+            fit_rows(model, first, rows, banding, beside=mixture == "both")
+        evaluation = Evaluation({}, FULL, rows)
+        evaluation.run(model, rest, every=100)
+        figures[mixture] = evaluation.to_json()["rows"]
+    for online, fixed, both in zip(*figures.values(), strict=True):
+        assert both["perplexity"] == pytest.approx(online["perplexity"])
+        assert both["fixed_perplexity"] == pytest.approx(fixed["perplexity"])

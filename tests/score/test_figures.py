@@ -43,6 +43,18 @@ def test_colors_are_left_to_the_page() -> None:
         assert "#fff" not in drawn
 
 
+def test_a_last_stretch_of_a_few_words_does_not_look_like_a_cliff() -> None:
+    row = Row("static", ROWS["static"])
+    full = [
+        Checkpoint(n, {"static": Point(100.0, recent, (0.5, 0.5))})
+        for n, recent in ((1000, 99.0), (2000, 98.0), (3000, 97.0))
+    ]
+    calm = Checkpoint(3010, {"static": Point(100.0, 97.0, (0.5, 0.5))})
+    wild = Checkpoint(3010, {"static": Point(100.0, 9000.0, (0.5, 0.5))})
+    drawn = [perplexity_svg([*full, last], [row], "lines") for last in (calm, wild)]
+    assert drawn[0] == drawn[1]
+
+
 def test_a_label_is_escaped() -> None:
     evaluation = evaluate(some_words(20), ["static"])
     drawn = perplexity_svg(evaluation.checkpoints, evaluation.rows, '"><script>')

@@ -36,7 +36,7 @@ def evaluate(
         bool, typer.Option("--normalize", help="Scale states to length one.")
     ] = False,
     mixture: Annotated[
-        str, typer.Option(help="Weights: online (learned as it reads) or fixed.")
+        str, typer.Option(help="Weights: online (learned as it reads), fixed, or both.")
     ] = "online",
     validate: Annotated[
         list[str] | None,
@@ -68,11 +68,14 @@ def evaluate(
     from unbounded.jobs import evaluate as run
     from unbounded.lm import load_model
     from unbounded.predict import Kernel
+    from unbounded.score.figures import require_matplotlib
     from unbounded.score.per_token import per_token_writer
     from unbounded.score.report import text_table, write_report
 
     if protocol != "paper":
         raise typer.BadParameter(f"protocol {protocol!r} is unknown; only paper is here so far")
+    if report is not None:
+        require_matplotlib()
     set_threads(threads)
     memory = MemoryConfig(
         index=index,

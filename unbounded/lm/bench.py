@@ -59,7 +59,7 @@ def _naive(size: int, network: NetworkConfig, config: TrainingConfig) -> Callabl
     def learn(batch: tuple[torch.Tensor, torch.Tensor]) -> None:
         hidden, _ = cell(embedding(batch[0]))
         scores = output(hidden.flatten(0, 1))
-        nn.functional.cross_entropy(scores, batch[1].flatten()).backward()
+        torch.autograd.backward(nn.functional.cross_entropy(scores, batch[1].flatten()))
         nn.utils.clip_grad_norm_(weights, config.clip)
         adagrad.step()
         adagrad.zero_grad()

@@ -155,18 +155,22 @@ def _learn(table, by_rate, trust, prob, weights):
     return True
 
 
-def fit_weights(table: Table, rounds: int = 200) -> Float[np.ndarray, " m"]:
+def fit_weights(table: Table, *, prior: float = 0.0, rounds: int = 200) -> Float[np.ndarray, " m"]:
     """The fixed weights under which the rows were likeliest, by EM.
+
+    `prior` is a number of imaginary words that each expert alone foresaw: with one, an expert that
+    the rows never needed keeps a weight, for the day a stranger comes.
 
     >>> fit_weights(np.array([[0.9, 0.1], [0.1, 0.9]] * 50)).round(3).tolist()
     [0.5, 0.5]
     """
-    weights = np.full(table.shape[1], 1 / table.shape[1])
+    experts = table.shape[1]
+    weights = np.full(experts, 1 / experts)
     for _ in range(rounds):
         shares = table * weights
-        new = (shares / shares.sum(axis=1, keepdims=True)).mean(axis=0)
+        seen = (shares / shares.sum(axis=1, keepdims=True)).sum(axis=0) + prior
+        new = seen / seen.sum()
         if np.abs(new - weights).max() < 1e-9:
             break
         weights = new
-    proper: np.ndarray = weights / weights.sum()
-    return proper
+    return weights

@@ -38,10 +38,13 @@ def fit_rows(
     blocks: Iterable[Block],
     rows: Sequence[Row],
     banding: Banding | None = None,
+    *,
+    beside: bool = False,
 ) -> int:
     """Read blocks without scoring them, then fix each row's weights at the best for them.
 
-    A `banding` counts the words, for when the same model goes on to read what is scored.
+    A `banding` counts the words, for when the same model goes on to read what is scored. With
+    `beside`, each row goes on with online weights, and the fitted ones are kept to compare.
     """
     tables: dict[str, list[np.ndarray]] = {row.name: [] for row in rows}
     tokens = 0
@@ -52,12 +55,14 @@ def fit_rows(
             banding.bands(reading.ids)
         for row in rows:
             tables[row.name].append(row.columns(reading))
+            if banding is not None and beside:
+                row.mixture.score(tables[row.name][-1])
     if tokens == 0:
         raise CorpusError(
             "the text to fit the weights on is empty; give more, or use --mixture online"
         )
     for row in rows:
-        row.fit(np.concatenate(tables[row.name]))
+        row.fit(np.concatenate(tables[row.name]), beside=beside)
     return tokens
 
 
@@ -126,6 +131,7 @@ def _row_json(row: Row) -> dict[str, Any]:
         "name": row.name,
         "title": TITLES[row.name],
         "perplexity": row.tally.perplexity,
+        **({"fixed_perplexity": row.fitted_tally.perplexity} if row.fitted is not None else {}),
         "bits_per_character": row.tally.bits_per_character,
         "seconds": row.seconds,
         "seconds_per_token": row.seconds / max(row.tally.tokens, 1),
@@ -138,11 +144,18 @@ def _row_json(row: Row) -> dict[str, Any]:
     }
 
 
-def cut_first(blocks: Iterator[Block], tokens: int) -> Iterator[Block]:
-    """The blocks up to `tokens` words; leaves the iterator where the rest begins."""
-    read = 0
-    for block in blocks:
-        yield block
-        read += len(block.words)
-        if read >= tokens:
-            return
+def split_first(blocks: Iterable[Block], tokens: int) -> tuple[list[Block], Iterator[Block]]:
+    """The first `tokens` words exactly, and an iterator over the rest."""
+    rest = iter(blocks)
+    first: list[Block] = []
+    for block in rest:
+        here = min(tokens, len(block.words))
+        tokens -= here
+        first.append(_part(block, slice(here)))
+        if tokens == 0:
+            return first, chain([_part(block, slice(here, None))], rest)
+    return first, rest
+
+
+def _part(block: Block, part: slice) -> Block:
+    return Block(block.words[part], block.documents, block.document[part], block.line[part])

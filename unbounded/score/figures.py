@@ -69,12 +69,13 @@ def perplexity_svg(checkpoints: Sequence[Checkpoint], rows: Sequence[Row], label
         figure, axes = _figure()
         words = [checkpoint.tokens for checkpoint in checkpoints]
         marker = "o" if len(words) < 3 else ""
+        shown = len(words) - _ends_in_a_scrap(words)
         for row in rows:
             points = [checkpoint.points[row.name] for checkpoint in checkpoints]
             so_far = [_finite(point.perplexity) for point in points]
             recent = [_finite(point.recent_perplexity) for point in points]
             axes.plot(words, so_far, color=COLORS[row.name], alpha=0.55, linewidth=1)
-            axes.plot(words, recent, color=COLORS[row.name], marker=marker)
+            axes.plot(words[:shown], recent[:shown], color=COLORS[row.name], marker=marker)
         axes.set(ylabel="perplexity", xlim=(0, words[-1]))
         _ratio_scale(axes)
         _count_words(axes)
@@ -131,6 +132,15 @@ def _figure() -> tuple[Any, Any]:
 
     figure = Figure(figsize=(6.4, 3.8), layout="constrained")
     return figure, figure.subplots()
+
+
+def _ends_in_a_scrap(words: Sequence[int]) -> bool:
+    """Whether the last stretch is too short beside the one before: its noise would look like news.
+
+    >>> _ends_in_a_scrap([1000, 2000, 2100]), _ends_in_a_scrap([1000, 2000, 2900])
+    (True, False)
+    """
+    return len(words) > 2 and 2 * (words[-1] - words[-2]) < words[-2] - words[-3]
 
 
 def _finite(value: float | None) -> float:

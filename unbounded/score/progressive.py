@@ -69,9 +69,11 @@ def progressive(
         weights: dict[str, Table] = {}
         for row in rows:
             began = time.perf_counter()
-            scored = row.mixture.score(row.columns(reading))
+            columns = row.columns(reading)
+            scored = row.mixture.score(columns)
             mixing = time.perf_counter() - began
             row.seconds += mixing + sum(reading.seconds[name] for name in ("network", *row.experts))
+            row.compare(columns)
             row.add(scored.prob, scored.weights, length, bands)
             probs[row.name], weights[row.name] = scored.prob, scored.weights
         for watcher in watchers:

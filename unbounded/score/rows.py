@@ -37,6 +37,8 @@ class Row:
         self.name = name
         self.experts = tuple(experts)
         self.mixture: Mixture = Online(len(self.experts))
+        self.fitted: Fixed | None = None
+        self.fitted_tally = Tally()
         self.tally = Tally()
         self.recent = Tally()
         self.bands = tuple(Tally() for _ in BANDS)
@@ -47,9 +49,19 @@ class Row:
         """This row's part of a reading's table."""
         return reading.table[:, [reading.experts.index(name) for name in self.experts]]
 
-    def fit(self, table: Table) -> None:
-        """Fix the weights at those that suit `table` best."""
-        self.mixture = Fixed(fit_weights(table))
+    def fit(self, table: Table, *, beside: bool = False) -> None:
+        """Fix the weights at those that suit `table` best; `beside` keeps the online ones too."""
+        fixed = Fixed(fit_weights(table, prior=1.0))
+        if beside:
+            self.fitted = fixed
+        else:
+            self.mixture = fixed
+
+    def compare(self, columns: Table) -> None:
+        """Count what the fitted weights would have given, where both are kept."""
+        if self.fitted is not None:
+            nats = surprise(self.fitted.score(columns).prob)
+            self.fitted_tally.add(float(nats.sum()), len(nats), 0)
 
     def add(self, prob: Probs, weights: Table, characters: int, bands: Ids) -> None:
         """Count words that were scored."""
