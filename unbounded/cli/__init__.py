@@ -4,5 +4,5 @@ Verbs import what they need when they are called: `--help` answers at once inste
 torch (docs/decisions.md).
 """
 
-from unbounded.cli import bench, demo, evaluate, train  # noqa: F401  (each adds its verb)
+from unbounded.cli import bench, demo, evaluate, reproduce, train  # noqa: F401  (each adds its verb)
 from unbounded.cli.app import main as main

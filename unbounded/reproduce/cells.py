@@ -1,0 +1,102 @@
+"""One cell of a table: train on one domain, read another under every row, keep what came out."""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from unbounded.config import MemoryConfig
+from unbounded.corpus import Reader, Tokenizer, read_sentences
+from unbounded.jobs import EvaluationConfig, evaluate
+from unbounded.lm import (
+    NetworkConfig,
+    Pretrained,
+    Progress,
+    TrainingConfig,
+    load_model,
+    train_model,
+    training_text,
+)
+from unbounded.lm.checkpoint import CONFIG
+from unbounded.reproduce.corpora import SEED, Corpora
+from unbounded.score.evaluation import Evaluation
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Which domain to train on, which to read, how much, and with which rows."""
+
+    train: str
+    test: str
+    tokens: int
+    rows: tuple[str, ...] = ("static", "unigram", "local", "unbounded", "full")
+    mixture: str = "both"
+    index: str = "auto"
+    k: int = 1024
+
+
+@dataclass(frozen=True)
+class TrainingScale:
+    """How long the static models train; the paper's, and a smaller one that keeps the shape."""
+
+    tokens: int
+    epochs: int
+
+
+def model_for(
+    domain: str,
+    corpora: Corpora,
+    work: Path,
+    scale: TrainingScale,
+    show: Callable[[Progress, int], None],
+) -> Pretrained:
+    """The static model of a domain: opened if it was trained before, trained (on) if not."""
+    folder = work / "models" / f"{domain}-{scale.tokens}-{scale.epochs}"
+    if not (folder / CONFIG).exists():
+        tokenizer = Tokenizer()
+        train, valid = (Reader([corpora.text(domain, part)]) for part in ("train", "valid"))
+        text = training_text(
+            read_sentences(train, tokenizer), scale.tokens, read_sentences(valid, tokenizer)
+        )
+        config = TrainingConfig(epochs=scale.epochs, seed=SEED)
+        network = NetworkConfig()
+        for progress in train_model(folder, text, tokenizer, network, config, resume=True):
+            show(progress, len(text.words) * config.epochs)
+    return load_model(folder)
+
+
+def run_cell(
+    cell: Cell,
+    model: Pretrained,
+    corpora: Corpora,
+    progress: Callable[[int], Callable[[int, str], None]],
+) -> dict[str, Any]:
+    """Read the test text once under every row; fixed weights are fitted on its first part."""
+    config = EvaluationConfig(
+        rows=cell.rows,
+        memory=MemoryConfig(index=cell.index, k=cell.k),
+        mixture=cell.mixture,
+        tokens=cell.tokens,
+        every=max(1_000, cell.tokens // 100),
+    )
+    text = Reader([corpora.text(cell.test, "test")])
+    evaluation = evaluate(model, text, config, progress=progress)
+    return {
+        "cell": asdict(cell),
+        "seed": SEED,
+        "trained": model.config["training"],
+        **evaluation.to_json(),
+        "curve": _curve(evaluation),
+    }
+
+
+def _curve(evaluation: Evaluation) -> dict[str, Any]:
+    """Perplexity of each stretch of the text, row by row."""
+    points = evaluation.checkpoints
+    return {
+        "tokens": [point.tokens for point in points],
+        **{
+            row.name: [round(point.points[row.name].recent_perplexity, 4) for point in points]
+            for row in evaluation.rows
+        },
+    }

@@ -1,0 +1,106 @@
+"""The texts of the experiments: found in a folder, shuffled and split as the paper's were."""
+
+import random
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import final
+
+from unbounded.corpus import Line, Reader, Tokenizer
+from unbounded.errors import CorpusError, SettingError
+from unbounded.files import write_aside
+
+SEED = 1
+"""Of every shuffle; a line is on one side of a split only."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a domain's text lies below the corpora's folder, and whether the paper shuffled it."""
+
+    path: str
+    shuffled: bool
+
+
+SOURCES = {
+    "news-2007": Source("news/2007.txt.xz", shuffled=True),
+    "news-2008": Source("news/2008.txt.xz", shuffled=True),
+    "news-2009": Source("news/2009.txt.xz", shuffled=True),
+    "news-2010": Source("news/2010.txt.xz", shuffled=True),
+    "news-2011": Source("news/2011.txt.xz", shuffled=True),
+    "commentary": Source("commentary", shuffled=True),
+    "web": Source("web/blogs.txt.xz", shuffled=True),
+    "wiki": Source("wiki/articles.txt.xz", shuffled=False),
+    "books": Source("books", shuffled=False),
+}
+
+
+@final
+class Corpora:
+    """Texts by name, prepared once in a working folder and then read from there.
+
+    A domain is laid down as `train.txt` (at least `train_tokens` words, the sentence ends
+    counted), `valid.txt` and `test.txt` (all the rest). Shuffled domains are shuffled line by line
+    with `SEED` first; the others keep their order, so their documents stay whole.
+    """
+
+    def __init__(
+        self, folder: Path, work: Path, *, train_tokens: int, valid_tokens: int = 100_000
+    ) -> None:
+        self._folder = folder
+        self._work = work
+        self._sizes = {"train": train_tokens, "valid": valid_tokens}
+
+    def text(self, domain: str, part: str) -> Path:
+        """The file of one part of a domain: `train`, `valid` or `test`."""
+        if domain not in SOURCES:
+            raise SettingError(f"domain {domain!r} is unknown; use one of {', '.join(SOURCES)}")
+        place = self._work / "texts" / f"{domain}-{self._sizes['train']}"
+        if not (place / "test.txt").exists():
+            self._prepare(domain, place)
+        return place / f"{part}.txt"
+
+    def _prepare(self, domain: str, place: Path) -> None:
+        source = SOURCES[domain]
+        path = self._folder / source.path
+        if not path.exists():
+            raise CorpusError(
+                f"the corpora have no {source.path} for the domain {domain!r}; put it in "
+                f"{self._folder}, or give another --corpora"
+            )
+        lines: Iterable[Line] = Reader([path])
+        if source.shuffled:
+            lines = list(lines)
+            random.Random(SEED).shuffle(lines)
+        rest = iter(lines)
+        place.mkdir(parents=True, exist_ok=True)
+        for part in ("train", "valid", "test"):
+            wanted = self._sizes.get(part)
+            found = _lay(rest, place / f"{part}.txt", wanted, documents=not source.shuffled)
+            if found < (wanted or 1):
+                raise CorpusError(
+                    f"{path} has too few words: {found:,} for the {part} part of {domain!r}, where "
+                    f"{wanted or 1:,} are needed; use a smaller --scale or more text"
+                )
+
+
+def _lay(lines: Iterator[Line], path: Path, tokens: int | None, *, documents: bool) -> int:
+    """Write lines until they hold `tokens` words; `documents` stay parted by blank lines."""
+    tokenizer = Tokenizer()
+    count = 0
+
+    def write(aside: Path) -> None:
+        nonlocal count
+        with aside.open("w", encoding="utf-8") as file:
+            document = ""
+            for line in lines:
+                if documents and document and line.document != document:
+                    file.write("\n")
+                document = line.document
+                file.write(line.text + "\n")
+                count += len(tokenizer.words(line.text)) + 1
+                if tokens is not None and count >= tokens:
+                    break
+
+    write_aside(path, write)
+    return count
