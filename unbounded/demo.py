@@ -1,23 +1,21 @@
 """The built-in demonstration: train on some decades of addresses, read later ones, then chat."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from unbounded.corpus import Line, Tokenizer, read_sentences
 from unbounded.corpus.demo import demo_text
-from unbounded.jobs import EvaluationConfig, evaluate
+from unbounded.jobs import EvaluationConfig, evaluate, trained_model
 from unbounded.lm import (
     NetworkConfig,
     Pretrained,
     Progress,
     TrainingConfig,
-    load_model,
-    train_model,
+    TrainingText,
     training_text,
 )
-from unbounded.lm.checkpoint import CONFIG
 from unbounded.score.evaluation import Evaluation
 
 TRAIN_TOKENS = 350_000
@@ -46,15 +44,12 @@ TRAINING = TrainingConfig(epochs=3, dropout=0.1)
 
 
 def demo_model(folder: Path, seed: int, show: Callable[[Progress, int], None]) -> Pretrained:
-    """The demonstration's model: opened if it is there, trained (or trained on) if not."""
-    if not (folder / CONFIG).exists():
-        tokenizer = Tokenizer()
-        text = training_text(read_sentences(TRAIN, tokenizer), TRAIN_TOKENS)
-        config = TrainingConfig(**{**vars(TRAINING), "seed": seed})
-        total = len(text.words) * config.epochs
-        for progress in train_model(folder, text, tokenizer, NETWORK, config, resume=True):
-            show(progress, total)
-    return load_model(folder)
+    """The demonstration's small network, trained once and then kept."""
+
+    def text(tokenizer: Tokenizer) -> TrainingText:
+        return training_text(read_sentences(TRAIN, tokenizer), TRAIN_TOKENS)
+
+    return trained_model(folder, text, NETWORK, replace(TRAINING, seed=seed), show)
 
 
 def demo_evaluation(model: Pretrained, text: DemoText, **more: Any) -> Evaluation:

@@ -10,9 +10,18 @@ from pathlib import Path
 from typing import Any
 
 from unbounded.config import MemoryConfig, build_online
-from unbounded.corpus import Block, Line, Reader, Vocabulary, blocks, read_sentences
+from unbounded.corpus import Block, Line, Reader, Tokenizer, Vocabulary, blocks, read_sentences
 from unbounded.errors import SettingError
-from unbounded.lm import Pretrained
+from unbounded.lm import (
+    NetworkConfig,
+    Pretrained,
+    Progress,
+    TrainingConfig,
+    TrainingText,
+    load_model,
+    train_model,
+)
+from unbounded.lm.checkpoint import CONFIG
 from unbounded.predict import Cache
 from unbounded.score.evaluation import Evaluation, experts_of, fit_rows, make_rows, split_first
 from unbounded.score.metrics import Banding
@@ -38,6 +47,27 @@ class EvaluationConfig:
             raise SettingError(f"mixture {self.mixture!r} is unknown; use online, fixed or both")
         if self.block < 1 or self.every < 1:
             raise SettingError(f"a block of {self.block}; at least 1 word is needed")
+
+
+def trained_model(
+    folder: Path,
+    text: Callable[[Tokenizer], TrainingText],
+    network: NetworkConfig,
+    config: TrainingConfig,
+    show: Callable[[Progress, int], None],
+) -> Pretrained:
+    """The model in `folder`: opened if it is there, trained (or trained on) if not.
+
+    `text` is only asked for when there is something to train; `show` hears how far it is, and how
+    many words all epochs have together.
+    """
+    if not (folder / CONFIG).exists():
+        tokenizer = Tokenizer()
+        ready = text(tokenizer)
+        total = len(ready.words) * config.epochs
+        for progress in train_model(folder, ready, tokenizer, network, config, resume=True):
+            show(progress, total)
+    return load_model(folder)
 
 
 def evaluate(

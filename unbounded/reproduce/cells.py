@@ -7,17 +7,15 @@ from typing import Any
 
 from unbounded.config import MemoryConfig
 from unbounded.corpus import Reader, Tokenizer, read_sentences
-from unbounded.jobs import EvaluationConfig, evaluate
+from unbounded.jobs import EvaluationConfig, evaluate, trained_model
 from unbounded.lm import (
     NetworkConfig,
     Pretrained,
     Progress,
     TrainingConfig,
-    load_model,
-    train_model,
+    TrainingText,
     training_text,
 )
-from unbounded.lm.checkpoint import CONFIG
 from unbounded.reproduce.corpora import SEED, Corpora
 from unbounded.score.evaluation import Evaluation
 
@@ -50,19 +48,18 @@ def model_for(
     scale: TrainingScale,
     show: Callable[[Progress, int], None],
 ) -> Pretrained:
-    """The static model of a domain: opened if it was trained before, trained (on) if not."""
-    folder = work / "models" / f"{domain}-{scale.tokens}-{scale.epochs}"
-    if not (folder / CONFIG).exists():
-        tokenizer = Tokenizer()
-        train, valid = (Reader([corpora.text(domain, part)]) for part in ("train", "valid"))
-        text = training_text(
-            read_sentences(train, tokenizer), scale.tokens, read_sentences(valid, tokenizer)
+    """The static model of a domain, trained once and then kept."""
+
+    def text(tokenizer: Tokenizer) -> TrainingText:
+        train, valid = (
+            read_sentences(Reader([corpora.text(domain, part)]), tokenizer)
+            for part in ("train", "valid")
         )
-        config = TrainingConfig(epochs=scale.epochs, seed=SEED)
-        network = NetworkConfig()
-        for progress in train_model(folder, text, tokenizer, network, config, resume=True):
-            show(progress, len(text.words) * config.epochs)
-    return load_model(folder)
+        return training_text(train, scale.tokens, valid)
+
+    folder = work / "models" / f"{domain}-{scale.tokens}-{scale.epochs}"
+    config = TrainingConfig(epochs=scale.epochs, seed=SEED)
+    return trained_model(folder, text, NetworkConfig(), config, show)
 
 
 def run_cell(
