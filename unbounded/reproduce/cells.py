@@ -31,6 +31,8 @@ class Cell:
     mixture: str = "both"
     index: str = "auto"
     k: int = 1024
+    key: str = "hidden"
+    """What the memory is searched by, in `neighbors` experiments; see `reproduce.keys`."""
 
 
 @dataclass(frozen=True)

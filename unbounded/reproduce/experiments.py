@@ -60,9 +60,12 @@ def _cells(path: Path, pairs: dict[str, list[str]], common: dict[str, Any]) -> I
     settings: dict[str, Any] = {
         k: tuple(v) if isinstance(v, list) else v for k, v in common.items()
     }
+    # Several keys are as many cells.
+    keys = settings.pop("key", Cell.key)
     for train, tests in pairs.items():
         for test in tests:
-            yield Cell(train=train, test=test, **settings)
+            for key in keys if isinstance(keys, tuple) else (keys,):
+                yield Cell(train=train, test=test, key=key, **settings)
 
 
 def _check(path: Path, found: dict[str, Any], known: set[str], needed: set[str]) -> None:

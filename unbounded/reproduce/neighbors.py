@@ -14,6 +14,7 @@ from unbounded.predict import Kernel, Online, Static, Uniform, Unigram
 from unbounded.predict.distribution import Sparse
 from unbounded.reproduce.cells import Cell
 from unbounded.reproduce.corpora import SEED, Corpora
+from unbounded.reproduce.keys import Keys
 from unbounded.score.metrics import Tally, surprise
 from unbounded.types import Ids, Probs, Table
 
@@ -57,7 +58,8 @@ def run_neighbors(
         met.encode(block.words)
     size, vocabulary = len(met), model.vocabulary.copy()
     static, uniform, unigram = Static(model.lm), Uniform(size), Unigram(size)
-    memory = Memory(INDEXES[cell.index](model.lm.width))
+    key = Keys(cell.key, model.lm)
+    memory = Memory(INDEXES[cell.index](key.width))
     asked = kernels_asked(cell.k)
     lines = {name: _Line(3) for name in asked}
     plain, with_unigram, family = _Line(2), _Line(3), _Line(2 + len(SHARPNESS))
@@ -69,8 +71,9 @@ def run_neighbors(
         hidden = np.concatenate([before, after[:-1]])
         before = after[-1:]
         base = np.stack([static.score(hidden, ids), uniform.score(hidden, ids)], axis=1)
-        found = memory.search_block(hidden, ids, cell.k)
-        memory.add(hidden, ids)
+        keys = key.of(hidden, ids)
+        found = memory.search_block(keys, ids, cell.k)
+        memory.add(keys, ids)
         votes = _votes(found, asked, ids, size)
         plain.count(base)
         with_unigram.count(np.column_stack([base, unigram.score(hidden, ids)]))

@@ -1,0 +1,41 @@
+"""Which state of the network the memory is searched by: an ablation, one word at a time."""
+
+from typing import final
+
+import numpy as np
+
+from unbounded.errors import SettingError
+from unbounded.lm import LanguageModel
+from unbounded.types import Hidden, Ids
+
+KEYS = ("hidden", "normalized", "cell", "both")
+
+
+@final
+class Keys:
+    """The key of each step: the hidden state as it is (the paper's), scaled to length one, the
+    LSTM's cell state, or hidden and cell state side by side."""
+
+    def __init__(self, name: str, lm: LanguageModel) -> None:
+        if name not in KEYS:
+            raise SettingError(f"key {name!r} is unknown; use one of {', '.join(KEYS)}")
+        self._name = name
+        self._lm = lm
+        _, self._state = lm.start()
+        if name in ("cell", "both") and len(self._state) < 2:
+            raise SettingError(f"key {name!r} needs an LSTM; this network has no cell state")
+        self.width = lm.width * (2 if name == "both" else 1)
+
+    def of(self, hidden: Hidden, words: Ids) -> Hidden:
+        """The keys before each word, given the hidden states before each word."""
+        if self._name == "hidden":
+            return hidden
+        if self._name == "normalized":
+            unit: Hidden = hidden / np.linalg.norm(hidden, axis=1, keepdims=True)
+            return unit
+        # The network hands out hidden states only; its cell state is in what it carries on.
+        cells = np.empty_like(hidden)
+        for t in range(len(words)):
+            cells[t] = self._state[1].ravel()
+            _, self._state = self._lm.advance(self._state, words[t : t + 1])
+        return cells if self._name == "cell" else np.concatenate([hidden, cells], axis=1)
