@@ -3,6 +3,7 @@
 from typing import final
 
 import numpy as np
+from jaxtyping import Float
 
 from unbounded.errors import SettingError
 from unbounded.lm import LanguageModel
@@ -26,7 +27,7 @@ class Keys:
             raise SettingError(f"key {name!r} needs an LSTM; this network has no cell state")
         self.width = lm.width * (2 if name == "both" else 1)
 
-    def of(self, hidden: Hidden, words: Ids) -> Hidden:
+    def of(self, hidden: Hidden, words: Ids) -> Float[np.ndarray, "n width"]:
         """The keys before each word, given the hidden states before each word."""
         if self._name == "hidden":
             return hidden
