@@ -1,6 +1,6 @@
 """`unbounded reproduce`."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -16,27 +16,48 @@ NAMES = ("table1", "table2", "table3", "table4", "figure1", "figure2")
 @app.command()
 def reproduce(
     what: Annotated[str, typer.Argument(metavar="WHAT", help=f"{', '.join(NAMES)}, or all.")],
-    corpora: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the texts.")],
+    corpora: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Folder of the texts; needed unless --draw-only."),
+    ] = None,
     scale: Annotated[
         str, typer.Option(help="small (half an hour) or paper (many hours).")
     ] = "small",
     experiments: Annotated[
-        Path, typer.Option(metavar="DIR", help="Folder of the configs; results go below it.")
+        Path,
+        typer.Option(
+            metavar="DIR", help="Folder of the configs; results go below it, the page beside it."
+        ),
     ] = Path("experiments"),
     work: Annotated[
         Path, typer.Option(metavar="DIR", help="Where prepared texts and models are kept.")
     ] = Path("runs"),
+    draw_only: Annotated[
+        bool, typer.Option("--draw-only", help="Run nothing; draw what there are results of.")
+    ] = False,
     threads: Threads = CORES,
 ) -> None:
-    """Run the paper's experiments; what is finished is kept, and not run again."""
+    """Run the paper's experiments, then draw its tables and figures, and a page of both.
+
+    What is finished is kept, and not run again. Tables, figures and docs/reproduce.md are drawn
+    from all results there are, at every scale.
+    """
     from unbounded.config import set_threads
     from unbounded.reproduce.experiments import load_experiment
+    from unbounded.reproduce.page import draw_all
     from unbounded.reproduce.run import run_experiment
+    from unbounded.score.figures import require_matplotlib
 
     names = NAMES if what == "all" else (what,)
     for name in names:
         if name not in NAMES and not (experiments / f"{name}.toml").exists():
             raise typer.BadParameter(f"{name!r} is unknown; choose from {', '.join(NAMES)}, all")
+    require_matplotlib()
+    if draw_only:
+        _say_drawn(draw_all(experiments, experiments.absolute().parent / "docs"))
+        return
+    if corpora is None:
+        raise typer.BadParameter("--corpora is missing; name the folder of the texts")
     set_threads(threads)
     loaded = [load_experiment(experiments / f"{name}.toml", scale) for name in names]
     cells = sum(len(experiment.cells) for experiment in loaded)
@@ -47,6 +68,12 @@ def reproduce(
             done += 1
             cell = result["cell"]
             say(f"{done} of {cells}: {experiment.name}, {cell['train']} → {cell['test']}")
+    _say_drawn(draw_all(experiments, experiments.absolute().parent / "docs"))
+
+
+def _say_drawn(paths: Sequence[Path]) -> None:
+    for path in paths:
+        say(f"drawn: {path}")
 
 
 @contextmanager

@@ -5,6 +5,7 @@ import os
 import platform
 import subprocess
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,28 @@ def read_results(path: Path) -> Iterator[dict[str, Any]]:
                 continue
             if isinstance(result, dict):
                 yield result
+
+
+@dataclass(frozen=True)
+class Found:
+    """The latest result of each cell of an experiment, by training and test domain, at a scale."""
+
+    name: str
+    scale: str
+    cells: dict[tuple[str, str], dict[str, Any]]
+
+
+def find_results(folder: Path, name: str, *scales: str) -> Found:
+    """An experiment's results at the first of these scales that has any."""
+    for scale in scales:
+        cells = {
+            (result["cell"]["train"], result["cell"]["test"]): result
+            for result in read_results(folder / f"{name}-{scale}.jsonl")
+            if "cell" in result
+        }
+        if cells:
+            return Found(name, scale, cells)
+    return Found(name, scales[0], {})
 
 
 def circumstances(folder: Path) -> dict[str, Any]:

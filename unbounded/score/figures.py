@@ -26,7 +26,7 @@ COLORS = {
 }
 """One color a row and a same-named expert; on a page its style sheet has the last word."""
 
-_STYLE = {
+STYLE = {
     "svg.fonttype": "none",
     "svg.hashsalt": "unbounded",
     "font.size": 10,
@@ -65,7 +65,7 @@ def perplexity_svg(checkpoints: Sequence[Checkpoint], rows: Sequence[Row], label
     require_matplotlib()
     import matplotlib as mpl
 
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         figure, axes = _figure()
         words = [checkpoint.tokens for checkpoint in checkpoints]
         marker = "o" if len(words) < 3 else ""
@@ -79,7 +79,7 @@ def perplexity_svg(checkpoints: Sequence[Checkpoint], rows: Sequence[Row], label
         axes.set(ylabel="perplexity", xlim=(0, words[-1]))
         _ratio_scale(axes)
         _count_words(axes)
-        return _inline(figure, "perplexity", label)
+        return svg_element(figure, "perplexity", label)
 
 
 def weights_svg(checkpoints: Sequence[Checkpoint], row: Row, label: str) -> str:
@@ -87,7 +87,7 @@ def weights_svg(checkpoints: Sequence[Checkpoint], row: Row, label: str) -> str:
     require_matplotlib()
     import matplotlib as mpl
 
-    with mpl.rc_context(_STYLE | {"axes.grid": False}):
+    with mpl.rc_context(STYLE | {"axes.grid": False}):
         figure, axes = _figure()
         words = [checkpoint.tokens for checkpoint in checkpoints]
         weights = [checkpoint.points[row.name].weights for checkpoint in checkpoints]
@@ -97,7 +97,7 @@ def weights_svg(checkpoints: Sequence[Checkpoint], row: Row, label: str) -> str:
         axes.set(ylabel="weight", xlim=(0, words[-1]), ylim=(0, 1))
         axes.yaxis.set_major_formatter("{x:.0%}")
         _count_words(axes)
-        return _inline(figure, "weights", label)
+        return svg_element(figure, "weights", label)
 
 
 def draw_training(curve: Sequence[Progress], path: Path) -> bool:
@@ -108,7 +108,7 @@ def draw_training(curve: Sequence[Progress], path: Path) -> bool:
         return False
     import matplotlib as mpl
 
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         figure, axes = _figure()
         epochs = [line.epoch for line in curve]
         for name, color, perplexities in (
@@ -171,7 +171,7 @@ def _count_words(axes: Any) -> None:
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
 
 
-def _inline(figure: Any, name: str, label: str) -> str:
+def svg_element(figure: Any, name: str, label: str) -> str:
     """The picture as an element of a page, its ids its own, its colors left to the style sheet."""
     from html import escape
 

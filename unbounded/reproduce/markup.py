@@ -1,0 +1,183 @@
+"""A table of entries, and the same table as Markdown, LaTeX and HTML."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from itertools import groupby
+
+MISSING = "–"
+"""Stands where there is no result yet."""
+
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    **{character: rf"\{character}" for character in "&%$#_{}"},
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "–": "--",
+    "−": "$-$",
+    "×": r"$\times$",
+    "→": r"$\to$",
+    "…": r"\dots{}",
+}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A number as it is shown, what is said of it in brackets, and whether it is the best."""
+
+    text: str = MISSING
+    remark: str = ""
+    best: bool = False
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line; lines next to each other with the same heading belong together."""
+
+    heading: str
+    entries: tuple[Entry, ...]
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some lines under a title of their own, which may be empty."""
+
+    title: str
+    lines: tuple[Line, ...]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table: its title, a heading a column, its parts, and what is said under it.
+
+    A column without a heading says whose the line's numbers are.
+    """
+
+    title: str
+    head: tuple[str, ...]
+    parts: tuple[Part, ...]
+    notes: tuple[str, ...] = field(default=())
+
+
+def markdown(grid: Grid) -> str:
+    """A GitHub table, its title above and its notes below.
+
+    >>> line = Line("a", (Entry("1", "+2%", best=True), Entry()))
+    >>> print(markdown(Grid("T", ("row", "x", "y"), (Part("", (line,)),))))
+    **T**
+    <BLANKLINE>
+    | row | x | y |
+    |:--|--:|--:|
+    | a | **1** (+2%) | – |
+    """
+    lines = [_pipes(map(escape_markdown, grid.head)), _sides(grid, "|:--", "|--:") + "|"]
+    for part in grid.parts:
+        if part.title:
+            blank = [""] * (len(grid.head) - 1)
+            lines.append(_pipes([f"*{escape_markdown(part.title)}*", *blank]))
+        for heading, line, _ in _first_of_each(part.lines):
+            cells = [_decorated(entry, escape_markdown, "**{}**") for entry in line.entries]
+            lines.append(_pipes([escape_markdown(heading), *cells]))
+    notes = "".join(f"\n\n{escape_markdown(note)}" for note in grid.notes)
+    return f"**{escape_markdown(grid.title)}**\n\n" + "\n".join(lines) + notes
+
+
+def latex(grid: Grid) -> str:
+    """A `table` for a paper; it needs the package booktabs."""
+    width = len(grid.head)
+    lines = [_ampersands(map(escape_latex, grid.head)), r"\midrule"]
+    for place, part in enumerate(grid.parts):
+        if place:
+            lines.append(r"\midrule")
+        if part.title:
+            title = rf"\emph{{{escape_latex(part.title)}}}"
+            lines.append(rf"\multicolumn{{{width}}}{{l}}{{{title}}} \\")
+        for heading, line, _ in _first_of_each(part.lines):
+            cells = [_decorated(entry, escape_latex, r"\textbf{{{}}}") for entry in line.entries]
+            lines.append(_ampersands([escape_latex(heading), *cells]))
+    caption = " ".join(escape_latex(text) for text in (f"{grid.title}.", *grid.notes))
+    body = "\n    ".join([rf"\begin{{tabular}}{{{_sides(grid, 'l', 'r')}}}", r"\toprule", *lines])
+    return (
+        rf"""\begin{{table}}
+  \centering
+  \small
+    {body}
+    \bottomrule
+    \end{{tabular}}
+  \caption{{{caption}}}
+\end{{table}}"""
+        + "\n"
+    )
+
+
+def html(grid: Grid) -> str:
+    """A table with headings for lines and columns; can be scrolled where it is too wide."""
+    head = "".join(f"<th scope=col>{escape(name)}</th>" for name in grid.head)
+    bodies = []
+    for part in grid.parts:
+        lines = []
+        if part.title:
+            width = len(grid.head)
+            lines.append(f"<tr><th class=part colspan={width}>{escape(part.title)}</th></tr>")
+        for heading, line, span in _first_of_each(part.lines):
+            scope = f"scope=rowgroup rowspan={span}" if span > 1 else "scope=row"
+            first = f"<th {scope}>{escape(heading)}</th>" if span else ""
+            cells = [_decorated(entry, escape, "<strong>{}</strong>") for entry in line.entries]
+            columns = zip(grid.head[1:], cells, strict=True)
+            tags = [f"<td{'' if name else ' class=whose'}>{cell}</td>" for name, cell in columns]
+            lines.append(f"<tr>{first}{''.join(tags)}</tr>")
+        bodies.append("<tbody>\n" + "\n".join(lines) + "\n</tbody>")
+    notes = "".join(f"\n<p class=soft>{escape(note)}</p>" for note in grid.notes)
+    return (
+        f'<div class=scroll role=region tabindex=0 aria-label="{escape(grid.title)}"><table>'
+        f"<caption>{escape(grid.title)}</caption>\n<thead><tr>{head}</tr></thead>\n"
+        + "\n".join(bodies)
+        + f"</table></div>{notes}"
+    )
+
+
+def escape_markdown(text: str) -> str:
+    """The text as it is, where a sign of it would mean something.
+
+    >>> escape_markdown("a|b <c> *d*")
+    'a\\\\|b \\\\<c> \\\\*d\\\\*'
+    """
+    return re.sub(r"([\\|*<`\[\]])", r"\\\1", text)
+
+
+def escape_latex(text: str) -> str:
+    """The text as it is, where a sign of it would mean something.
+
+    >>> escape_latex("50% & −2 → a_b")
+    '50\\\\% \\\\& $-$2 $\\\\to$ a\\\\_b'
+    """
+    return "".join(_LATEX.get(character, character) for character in text)
+
+
+def _first_of_each(lines: Sequence[Line]) -> Iterator[tuple[str, Line, int]]:
+    """Each line with its heading and how many it stands for; both nothing where it would repeat."""
+    for heading, same in groupby(lines, key=lambda line: line.heading):
+        together = list(same)
+        yield heading, together[0], len(together)
+        for line in together[1:]:
+            yield "", line, 0
+
+
+def _decorated(entry: Entry, escaped: Callable[[str], str], bold: str) -> str:
+    text = escaped(entry.text)
+    text = bold.format(text) if entry.best else text
+    return f"{text} ({escaped(entry.remark)})" if entry.remark else text
+
+
+def _sides(grid: Grid, left: str, right: str) -> str:
+    """Words to the left, numbers to the right."""
+    return left + "".join(right if name else left for name in grid.head[1:])
+
+
+def _pipes(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |".replace("  ", " ")
+
+
+def _ampersands(cells: Iterable[str]) -> str:
+    return " & ".join(cells) + r" \\"
