@@ -36,7 +36,9 @@ class MemoryConfig:
 
     kernel: Kernel = Kernel()
     local_kernel: Kernel = Kernel()
-    normalize: bool = False
+    normalize: bool = True
+    """States scaled to length one before they are stored and searched: 0.4 % better on news, 4.5 %
+    on wiki (docs/log.md). The paper names it as the case that equals the continuous cache."""
 
     def __post_init__(self) -> None:
         if self.index not in INDEXES:

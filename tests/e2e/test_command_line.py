@@ -216,5 +216,6 @@ def test_the_commands_defaults_are_those_of_the_settings() -> None:
     assert asked["index"].default == MemoryConfig().index
     assert asked["sharpness"].default == MemoryConfig().kernel.sharpness
     assert asked["local_sharpness"].default == MemoryConfig().local_kernel.sharpness
+    assert asked["normalize"].default == MemoryConfig().normalize
     assert asked["mixture"].default == EvaluationConfig().mixture
     assert asked["rows"].default == ",".join(EvaluationConfig().rows)

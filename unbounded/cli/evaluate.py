@@ -33,8 +33,8 @@ def evaluate(
         float | None, typer.Option(help="A fixed θ [default: the distance to the k-th neighbor].")
     ] = None,
     normalize: Annotated[
-        bool, typer.Option("--normalize", help="Scale states to length one.")
-    ] = False,
+        bool, typer.Option("--normalize/--raw", help="Scale states to length one, or not.")
+    ] = True,
     mixture: Annotated[
         str, typer.Option(help="Weights: online (learned as it reads), fixed, or both.")
     ] = "online",

@@ -218,10 +218,14 @@ class Cache(Expert):
         return Sparse(neighbors.words, self._kernel.weights(neighbors.squared), self._size)
 
     def _keys(self, hidden: Hidden) -> Hidden:
-        if not self._normalize:
-            return hidden
-        norms = np.linalg.norm(hidden, axis=1, keepdims=True)
-        return hidden / np.where(norms > 0, norms, 1)
+        return unit_length(hidden) if self._normalize else hidden
+
+
+def unit_length(hidden: Hidden) -> Hidden:
+    """States scaled to length one; a state of nothing stays as it is."""
+    norms = np.linalg.norm(hidden, axis=1, keepdims=True)
+    unit: Hidden = hidden / np.where(norms > 0, norms, 1)
+    return unit
 
 
 def _earlier(words: Ids) -> Ids:

@@ -31,8 +31,8 @@ class Cell:
     mixture: str = "both"
     index: str = "auto"
     k: int = 1024
-    key: str = "hidden"
-    """What the memory is searched by, in `neighbors` experiments; see `reproduce.keys`."""
+    key: str = "normalized"
+    """What the memory is searched by; see `reproduce.keys`. Rows know hidden and normalized."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def run_cell(
     """Read the test text once under every row; fixed weights are fitted on its first part."""
     config = EvaluationConfig(
         rows=cell.rows,
-        memory=MemoryConfig(index=cell.index, k=cell.k),
+        memory=MemoryConfig(index=cell.index, k=cell.k, normalize=cell.key == "normalized"),
         mixture=cell.mixture,
         tokens=cell.tokens,
         every=max(1_000, cell.tokens // 100),

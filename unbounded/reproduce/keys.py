@@ -7,6 +7,7 @@ from jaxtyping import Float
 
 from unbounded.errors import SettingError
 from unbounded.lm import LanguageModel
+from unbounded.predict.experts import unit_length
 from unbounded.types import Hidden, Ids
 
 KEYS = ("hidden", "normalized", "cell", "both")
@@ -32,8 +33,7 @@ class Keys:
         if self._name == "hidden":
             return hidden
         if self._name == "normalized":
-            unit: Hidden = hidden / np.linalg.norm(hidden, axis=1, keepdims=True)
-            return unit
+            return unit_length(hidden)
         # The network hands out hidden states only; its cell state is in what it carries on.
         cells = np.empty_like(hidden)
         for t in range(len(words)):
