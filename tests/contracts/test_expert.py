@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.toy import ToyModel
@@ -77,6 +77,7 @@ def assert_no_score_knows_the_future(
 
 @pytest.mark.parametrize("name", EXPERTS)
 @given(words=streams, cuts=cuts)
+@example(words=np.array([0, 12, 12, 12, 12, 12, 13, 12]), cuts=[])
 @settings(max_examples=60, deadline=None)
 def test_a_block_of_any_cut_equals_one_word_at_a_time(
     name: str, words: Ids, cuts: list[int]

@@ -73,3 +73,17 @@ def test_a_distance_is_never_below_zero() -> None:
     squared, positions = near.take()
     assert (squared >= 0).all()
     assert positions[:, 0].tolist() == list(range(50))
+
+
+@pytest.mark.parametrize("apart", [1e-5, 1e-3, 0.1, 1.0])
+def test_distances_of_nearly_equal_keys_are_as_good_as_any(apart: float) -> None:
+    """|q|² + |x|² − 2 q·x alone would be off by half at 1e-3 and by everything at 1e-5."""
+    random = np.random.default_rng(4)
+    middle = random.normal(size=64).astype(np.float32)
+    keys = (middle + apart * random.normal(size=(200, 64))).astype(np.float32)
+    queries = keys[:7] + np.float32(apart) * random.normal(size=(7, 64)).astype(np.float32)
+    nearest = Nearest(queries, 200, np.zeros(7, np.int64), np.full(7, 200))
+    nearest.show(keys, squared_norms(keys), 0)
+    squared, positions = nearest.take()
+    exact = ((queries[:, None].astype(np.float64) - keys[positions]) ** 2).sum(axis=2)
+    np.testing.assert_allclose(squared, exact, rtol=1e-5)
