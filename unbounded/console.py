@@ -86,15 +86,25 @@ def meter(what: str, total: int | None) -> Iterator[Meter]:
     )
     with Progress(*columns, console=console) as bar:
         task = bar.add_task(what, total=total, rate="–", note="")
-        started = time.monotonic()
-        first: list[int] = []
+        rate = _Rate()
 
         def show(done: int, note: str = "") -> None:
-            first.append(done) if not first else None
-            rate = (done - first[0]) / max(time.monotonic() - started, 1e-9)
-            bar.update(task, completed=done, rate=f"{rate:,.0f}", note=note)
+            bar.update(task, completed=done, rate=f"{rate(done):,.0f}", note=note)
 
         yield show
+
+
+class _Rate:
+    """Words a second since it was first told; what a resumed run had done is not counted."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+        self._first: int | None = None
+
+    def __call__(self, done: int) -> float:
+        if self._first is None:
+            self._first = done
+        return (done - self._first) / max(time.monotonic() - self._began, 1e-9)
 
 
 class _PlainMeter:
@@ -103,17 +113,14 @@ class _PlainMeter:
     def __init__(self, what: str, total: int | None) -> None:
         self._what = what
         self._total = total
-        self._started = self._shown = time.monotonic()
-        self._first: int | None = None
+        self._shown = time.monotonic()
+        self._rate = _Rate()
 
     def __call__(self, done: int, note: str = "") -> None:
-        now = time.monotonic()
-        if self._first is None:
-            self._first = done
+        now, rate = time.monotonic(), self._rate(done)
         if now - self._shown < PLAIN_SECONDS:
             return
         self._shown = now
-        rate = (done - self._first) / (now - self._started)
         line = f"{self._what}: {done:,}"
         if self._total is not None:
             line += f" of {self._total:,} words"
