@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from errno import EISDIR
 from pathlib import Path
 
 
@@ -11,6 +12,10 @@ def write_aside(path: Path, write: Callable[[Path], None]) -> None:
     Whoever opens `path` sees the old content or the new, never a part: a crash or a full disk
     leaves the old file as it was and no litter behind.
     """
+    if path.is_dir():
+        raise IsADirectoryError(
+            EISDIR, "is a folder, and a file was to be written there", str(path)
+        )
     aside = path.with_name(f".{path.name}.{os.getpid()}.aside")
     try:
         write(aside)

@@ -1,7 +1,5 @@
 """Whole jobs, as the command line and Python both run them."""
 
-import shutil
-import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -11,7 +9,7 @@ from typing import Any
 
 from unbounded.config import MemoryConfig, build_online
 from unbounded.corpus import Block, Line, Reader, Tokenizer, Vocabulary, blocks, read_sentences
-from unbounded.errors import SettingError
+from unbounded.errors import ModelError, SettingError
 from unbounded.lm import (
     NetworkConfig,
     Pretrained,
@@ -45,8 +43,9 @@ class EvaluationConfig:
     def __post_init__(self) -> None:
         if self.mixture not in ("online", "fixed", "both"):
             raise SettingError(f"mixture {self.mixture!r} is unknown; use online, fixed or both")
-        if self.block < 1 or self.every < 1:
-            raise SettingError(f"a block of {self.block}; at least 1 word is needed")
+        for name in ("block", "every"):
+            if getattr(self, name) < 1:
+                raise SettingError(f"{name} is {getattr(self, name)}; it must be at least 1")
 
 
 def trained_model(
@@ -67,7 +66,15 @@ def trained_model(
         total = len(ready.words) * config.epochs
         for progress in train_model(folder, ready, tokenizer, network, config, resume=True):
             show(progress, total)
-    return load_model(folder)
+    model = load_model(folder)
+    had = model.config["training"]
+    for name, asked in asdict(config).items():
+        if had[name] != asked:
+            raise ModelError(
+                f"{folder} was trained with {name} {had[name]}, not {asked}; remove it to train it "
+                "again, or choose another place"
+            )
+    return model
 
 
 def evaluate(
@@ -85,6 +92,11 @@ def evaluate(
     training and test words together, and once to score it. `progress` is told how many words
     there are and gives back what hears how far it is.
     """
+    if validate is not None and config.mixture == "online":
+        raise SettingError(
+            "a text to validate on was given, but online weights need none; "
+            "leave --validate out, or use --mixture fixed or both"
+        )
     rows = make_rows(config.rows)
     met = model.vocabulary.copy()
     total = _count(met, model, text, config.tokens)
@@ -144,13 +156,27 @@ def _count(
 
 
 @contextmanager
-def readable_twice(texts: Sequence[str]) -> Iterator[Reader]:
-    """A reader of these paths that can be gone through again, standard input included."""
-    if "-" not in texts:
-        yield Reader(texts)
+def readable_twice(
+    texts: Sequence[str], tokenizer: Tokenizer, tokens: int | None = None
+) -> Iterator[Reader]:
+    """A reader that can be gone through again: what comes through a pipe is set down in a file.
+
+    Only the first `tokens` words of a pipe are, so that an endless one will do.
+    """
+    reader = Reader(texts)
+    if reader.bytes_total is not None:
+        yield reader
         return
     with tempfile.TemporaryDirectory() as folder:
-        spooled = Path(folder) / "standard-input.txt"
-        with spooled.open("wb") as file:
-            shutil.copyfileobj(sys.stdin.buffer, file)
-        yield Reader([str(spooled) if text == "-" else text for text in texts])
+        spooled = Path(folder) / "text.txt"
+        with spooled.open("w", encoding="utf-8") as file:
+            document, words = "", 0
+            for line in reader:
+                if document and line.document != document:
+                    file.write("\n")
+                document = line.document
+                file.write(line.text + "\n")
+                words += len(tokenizer.words(line.text)) + 1
+                if tokens is not None and words >= tokens:
+                    break
+        yield Reader([spooled])

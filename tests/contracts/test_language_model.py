@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 from tests.toy import ToyModel
 from unbounded.lm import LanguageModel, NetworkConfig, RecurrentModel
-from unbounded.lm.encoder import Cell, Encoder
+from unbounded.lm.encoder import Encoder
 from unbounded.lm.head import build_head, reset_head
 from unbounded.types import Ids
 
 SIZE = 40
 
 
-def recurrent(cell: Cell, cutoffs: tuple[int, ...] = (5, 20)) -> RecurrentModel:
+def recurrent(cell: str, cutoffs: tuple[int, ...] = (5, 20)) -> RecurrentModel:
     network = NetworkConfig(cell=cell, units=16, cutoffs=cutoffs)
     generator = torch.Generator().manual_seed(7)
     encoder, head = Encoder(SIZE, network), build_head(16, SIZE, cutoffs)

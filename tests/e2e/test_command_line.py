@@ -134,6 +134,45 @@ def test_the_report_and_the_words_are_written(place: Path) -> None:
     assert first.keys() >= {"word", "new", "expert.static", "row.unbounded"}
 
 
+def test_an_endless_pipe_is_read_as_far_as_asked(place: Path) -> None:
+    told = f"yes it rains again | {sys.executable} -m unbounded evaluate {place}/model - "
+    told += "--tokens 50 --rows static --json - --threads 1"
+    ran = subprocess.run(["bash", "-c", told], capture_output=True, text=True, timeout=120)
+    assert json.loads(ran.stdout)["tokens"] == 50
+    told = f"{sys.executable} -m unbounded evaluate {place}/model <(cat {place}/test.txt) "
+    told += "--rows static --json - --threads 1"
+    ran = subprocess.run(["bash", "-c", told], capture_output=True, text=True, timeout=120)
+    assert json.loads(ran.stdout)["tokens"] > 50
+
+
+def test_a_file_whose_name_is_no_text_is_read(place: Path, tmp_path: Path) -> None:
+    name = os.fsencode(tmp_path) + b"/a\xff.txt"
+    Path(os.fsdecode(name)).write_text((place / "test.txt").read_text())
+    ran = unbounded(
+        *("evaluate", place / "model", os.fsdecode(name), "--rows", "static", "--threads", 1),
+        *("--report", tmp_path / "r.html"),
+    )
+    assert ran.returncode == 0, ran.stderr
+
+
+@pytest.mark.parametrize("units", [1, 3, 5])
+def test_few_units_are_trained_too(place: Path, tmp_path: Path, units: int) -> None:
+    ran = unbounded(
+        *("train", place / "train.txt", "--out", tmp_path / "m", "--units", units),
+        *("--epochs", 1, "--threads", 1, "--cutoffs", "100,500"),
+    )
+    assert ran.returncode == 0, ran.stderr
+
+
+def test_a_learning_rate_beyond_reason_is_one_line(place: Path, tmp_path: Path) -> None:
+    ran = unbounded(
+        *("train", place / "train.txt", "--out", tmp_path / "m", "--units", 8, "--epochs", 1),
+        *("--learning-rate", 1e9, "--threads", 1),
+    )
+    assert "Traceback" not in ran.stderr
+    assert ran.returncode in (0, 1)
+
+
 def test_an_interrupted_training_is_resumed_by_name(place: Path, tmp_path: Path) -> None:
     words = ["train", place / "train.txt", "--out", place / "model"]
     assert_fails(words, "already holds a trained model")
@@ -174,6 +213,9 @@ def test_a_missing_text_a_folder_without_text_and_a_missing_model(
         ["--mixture", "magic"],
         ["--kernel", "magic"],
         ["--sharpness", "-1"],
+        ["--validate", "x.txt"],
+        ["--json", "."],
+        ["--report", "no/such/folder/x.html"],
     ],
 )
 def test_settings_that_mean_nothing_are_one_line(place: Path, options: list[str]) -> None:

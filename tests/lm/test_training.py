@@ -160,22 +160,34 @@ def test_another_text_or_setting_cannot_be_resumed(tmp_path: Path) -> None:
     text, other = cycle(3_000), cycle(2_900)
     trainer = trainer_of(text)
     next(trainer.run(text.valid, every=1))
-    save_training(tmp_path, trainer, text.words)
+    save_training(tmp_path, trainer, text)
     with pytest.raises(TrainingError, match="another text"):
-        resume_training(tmp_path, trainer_of(other), other.words)
+        resume_training(tmp_path, trainer_of(other), other)
     with pytest.raises(TrainingError, match=r"learning_rate 0\.2, not 0\.3"):
-        resume_training(tmp_path, trainer_of(text, replace(CONFIG, learning_rate=0.3)), text.words)
+        resume_training(tmp_path, trainer_of(text, replace(CONFIG, learning_rate=0.3)), text)
+
+
+def test_another_validation_text_or_network_cannot_be_resumed(tmp_path: Path) -> None:
+    text = cycle(3_000)
+    trainer = trainer_of(text)
+    next(trainer.run(text.valid, every=1))
+    save_training(tmp_path, trainer, text)
+    with pytest.raises(TrainingError, match="another text"):
+        resume_training(tmp_path, trainer_of(text), replace(text, valid=text.valid[:-1]))
+    wider = Trainer(text.words, text.counts, 0, replace(NETWORK, units=24), CONFIG)
+    with pytest.raises(TrainingError, match="units 16, not 24"):
+        resume_training(tmp_path, wider, text)
 
 
 def test_a_damaged_training_state_is_refused(tmp_path: Path) -> None:
     text = cycle(3_000)
     trainer = trainer_of(text)
     next(trainer.run(text.valid, every=1))
-    save_training(tmp_path, trainer, text.words)
+    save_training(tmp_path, trainer, text)
     whole = (tmp_path / TRAINING).read_bytes()
     (tmp_path / TRAINING).write_bytes(whole[: len(whole) // 2])
     with pytest.raises(ModelError, match="cannot be resumed"):
-        resume_training(tmp_path, trainer_of(text), text.words)
+        resume_training(tmp_path, trainer_of(text), text)
 
 
 def test_a_finished_or_interrupted_folder_is_not_overwritten(tmp_path: Path) -> None:
@@ -211,8 +223,12 @@ def test_too_short_a_text_is_said() -> None:
         lambda: TrainingConfig(learning_rate=math.nan),
         lambda: TrainingConfig(dropout=1.0),
         lambda: TrainingConfig(streams=0),
+        lambda: NetworkConfig(units=0),
+        lambda: NetworkConfig(cutoffs=(40, 20)),
+        lambda: NetworkConfig(cutoffs=()),
+        lambda: NetworkConfig(cell="brain"),
     ],
 )
-def test_settings_out_of_range_are_refused(make: Callable[[], TrainingConfig]) -> None:
-    with pytest.raises(SettingError, match="must be"):
+def test_settings_out_of_range_are_refused(make: Callable[[], object]) -> None:
+    with pytest.raises(SettingError, match=r"must be|unknown"):
         make()

@@ -2,12 +2,13 @@
 
 import os
 import sys
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from unbounded.console import parse_size, say
-from unbounded.errors import UnboundedError
+from unbounded.errors import SettingError, UnboundedError
 from unbounded.version import __version__
 
 app = typer.Typer(
@@ -63,6 +64,17 @@ def unbounded(
     """A language model that never stops reading."""
 
 
+def check_targets(*targets: str | Path | None) -> None:
+    """Refuse a file that could not be written, before hours of work and not after."""
+    for target in targets:
+        if target is None or str(target) == "-":
+            continue
+        path = Path(target)
+        if path.is_dir() or not path.absolute().parent.is_dir():
+            found = "is a folder" if path.is_dir() else "is in a folder that does not exist"
+            raise SettingError(f"{path} {found}; give the path of a file that can be written")
+
+
 def say_damage(reader: Any) -> None:
     """Say what a `Reader` had to mend."""
     for path, count in reader.damaged.items():
@@ -83,7 +95,7 @@ def main() -> None:
         raise SystemExit(1) from None
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        _fail(f"{where}{error.strerror or error}; free some space or choose another place")
+        _fail(f"{where}{error.strerror or error}; choose another place, or make room there")
     except KeyboardInterrupt:
         say("stopped")
         raise SystemExit(130) from None

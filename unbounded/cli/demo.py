@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from unbounded.cli.app import CORES, JsonFile, Seed, Threads, app
+from unbounded.cli.app import CORES, JsonFile, Seed, Threads, app, check_targets
 from unbounded.console import meter, say, write_json
 
 
@@ -25,6 +25,7 @@ def demo(
     from unbounded.lm import Progress
     from unbounded.score.report import text_table, write_report
 
+    check_targets(json_file)
     set_threads(threads)
     out.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:

@@ -6,7 +6,17 @@ from typing import Annotated
 
 import typer
 
-from unbounded.cli.app import CORES, JsonFile, Texts, Threads, app, say_damage, size, size_or_all
+from unbounded.cli.app import (
+    CORES,
+    JsonFile,
+    Texts,
+    Threads,
+    app,
+    check_targets,
+    say_damage,
+    size,
+    size_or_all,
+)
 from unbounded.console import meter, say, write_json
 
 
@@ -46,7 +56,9 @@ def evaluate(
         ),
     ] = None,
     tokens: int | None = size_or_all("Words to read at most."),
-    block: int = size("512", "Words scored at once; the scores do not depend on it."),
+    block: int = size(
+        "512", "Words scored at once; with --index flat the scores do not depend on it."
+    ),
     every: int = size("10k", "Words between two points of the curves."),
     protocol: Annotated[
         str, typer.Option(help="paper: the uniform is over training and test words.")
@@ -63,7 +75,6 @@ def evaluate(
 ) -> None:
     """Score a text under the paper's rows, in one pass, learning as it reads."""
     from unbounded.config import MemoryConfig, set_threads
-    from unbounded.corpus import Reader
     from unbounded.jobs import EvaluationConfig, readable_twice
     from unbounded.jobs import evaluate as run
     from unbounded.lm import load_model
@@ -76,6 +87,7 @@ def evaluate(
         raise typer.BadParameter(f"protocol {protocol!r} is unknown; only paper is here so far")
     if report is not None:
         require_matplotlib()
+    check_targets(json_file, report, per_token)
     set_threads(threads)
     memory = MemoryConfig(
         index=index,
@@ -96,21 +108,25 @@ def evaluate(
     model = load_model(model_folder)
     with ExitStack() as stack:
         watchers = [] if per_token is None else [stack.enter_context(per_token_writer(per_token))]
-        reader = stack.enter_context(readable_twice(texts))
+        reader = stack.enter_context(readable_twice(texts, model.tokenizer, tokens))
+        held = validate and stack.enter_context(readable_twice(validate, model.tokenizer, tokens))
         evaluation = run(
             model,
             reader,
             config,
-            validate=None if validate is None else Reader(validate),
+            validate=held or None,
             watchers=watchers,
             progress=lambda total: stack.enter_context(meter("reading", total)),
         )
     say_damage(reader)
     for event in evaluation.events:
         say(event)
-    if report is not None:
-        write_report(evaluation, report, title=", ".join(texts))
-    if json_file is not None:
-        write_json(evaluation.to_json(), json_file)
+    # The table first: whatever happens to the files, it was shown.
     if json_file != "-":
         typer.echo(text_table(evaluation))
+    if report is not None:
+        # A file's name may be bytes that are no text.
+        named = ", ".join(texts).encode(errors="replace").decode()
+        write_report(evaluation, report, title=named)
+    if json_file is not None:
+        write_json(evaluation.to_json(), json_file)

@@ -5,7 +5,17 @@ from typing import Annotated
 
 import typer
 
-from unbounded.cli.app import CORES, JsonFile, Seed, Texts, Threads, app, say_damage, size
+from unbounded.cli.app import (
+    CORES,
+    JsonFile,
+    Seed,
+    Texts,
+    Threads,
+    app,
+    check_targets,
+    say_damage,
+    size,
+)
 from unbounded.console import meter, parse_size, say, write_json
 
 
@@ -54,11 +64,9 @@ def train(
         train_model,
         training_text,
     )
-    from unbounded.lm.encoder import CELLS
     from unbounded.score.figures import draw_training
 
-    if cell not in CELLS:
-        raise typer.BadParameter(f"{cell!r} is not a cell; choose lstm, gru or elman")
+    check_targets(json_file)
     set_threads(threads)
     network = NetworkConfig(cell, units, tuple(parse_size(part) for part in cutoffs.split(",")))
     config = TrainingConfig(

@@ -24,11 +24,11 @@ from torch import Tensor
 from unbounded.corpus import SENTENCE_END, Tokenizer, Vocabulary
 from unbounded.errors import ModelError, TrainingError, UnboundedError
 from unbounded.files import write_aside, write_text_aside
-from unbounded.lm.encoder import CELLS, Encoder, NetworkConfig
+from unbounded.lm.encoder import Encoder, NetworkConfig
 from unbounded.lm.head import build_head
 from unbounded.lm.model import RecurrentModel
+from unbounded.lm.text import TrainingText
 from unbounded.lm.training import Progress, Trainer
-from unbounded.types import Ids
 
 FORMAT = 1
 
@@ -57,8 +57,6 @@ def load_model(folder: Path) -> Pretrained:
             units=config["network"]["units"],
             cutoffs=tuple(config["network"]["cutoffs"]),
         )
-        if network.cell not in CELLS:
-            raise ValueError(f"unknown cell {network.cell!r}")
         encoder = Encoder(len(vocabulary), network)
         head = build_head(network.units, len(vocabulary), network.cutoffs)
         _check(folder / WEIGHTS, config["checksums"][WEIGHTS])
@@ -112,7 +110,7 @@ def save_model(
     (folder / TRAINING).unlink(missing_ok=True)
 
 
-def save_training(folder: Path, trainer: Trainer, words: Ids) -> None:
+def save_training(folder: Path, trainer: Trainer, text: TrainingText) -> None:
     """Write the whole state of training in one file, so that no crash can tear it."""
     tensors = {f"weights.{name}": w.contiguous() for name, w in trainer.weights().items()}
     tensors |= {f"best.{name}": w.contiguous() for name, w in trainer.best.items()}
@@ -123,8 +121,8 @@ def save_training(folder: Path, trainer: Trainer, words: Ids) -> None:
     tensors |= {f"state.{i}": part.contiguous() for i, part in enumerate(trainer.state)}
     about = {
         "format": FORMAT,
-        "config": asdict(trainer.config),
-        "fingerprint": fingerprint(words),
+        "config": _settings(trainer),
+        "fingerprint": fingerprint(text),
         "epoch": trainer.epoch,
         "step": trainer.step,
         "seconds": trainer.seconds,
@@ -137,7 +135,7 @@ def save_training(folder: Path, trainer: Trainer, words: Ids) -> None:
     _write(folder / TRAINING, tensors, metadata)
 
 
-def resume_training(folder: Path, trainer: Trainer, words: Ids) -> bool:
+def resume_training(folder: Path, trainer: Trainer, text: TrainingText) -> bool:
     """Put `trainer` where the interrupted run was; False if there was none."""
     path = folder / TRAINING
     if not path.exists():
@@ -151,15 +149,17 @@ def resume_training(folder: Path, trainer: Trainer, words: Ids) -> bool:
         raise ModelError(
             f"{path} cannot be resumed ({error}); remove it and train again"
         ) from error
-    if about["fingerprint"] != fingerprint(words):
+    if about["fingerprint"] != fingerprint(text):
         raise TrainingError(
-            f"{path} was trained on another text; give the same TEXT and --tokens, or another --out"
+            f"{path} was trained on another text; give the same TEXT, --valid and --tokens, "
+            "or another --out"
         )
-    asked, had = asdict(trainer.config), about["config"]
+    # Through JSON and back, as what was saved has been.
+    asked, had = json.loads(json.dumps(_settings(trainer))), about["config"]
     for name in asked.keys() - {"epochs", "patience"}:
-        if asked[name] != had[name]:
+        if asked[name] != had.get(name):
             raise TrainingError(
-                f"{path} was trained with {name} {had[name]}, not {asked[name]}; "
+                f"{path} was trained with {name} {had.get(name)}, not {asked[name]}; "
                 f"resume with the same settings, or choose another --out"
             )
     with torch.no_grad():
@@ -178,9 +178,16 @@ def resume_training(folder: Path, trainer: Trainer, words: Ids) -> bool:
     return True
 
 
-def fingerprint(words: Ids) -> int:
-    """A checksum of a text's ids: the same text, in the same order, with the same vocabulary."""
-    return zlib.crc32(np.ascontiguousarray(words, np.int64).tobytes())
+def _settings(trainer: Trainer) -> dict[str, Any]:
+    return asdict(trainer.config) | asdict(trainer.network)
+
+
+def fingerprint(text: TrainingText) -> int:
+    """A checksum of a text: the same words to train and to validate on, in the same order."""
+    value = zlib.crc32(text.vocabulary.to_text().encode())
+    for ids in (text.words, text.valid):
+        value = zlib.crc32(np.ascontiguousarray(ids, np.int64).tobytes(), value)
+    return value
 
 
 def _config(folder: Path) -> dict[str, Any]:

@@ -1,14 +1,14 @@
 """Embedding and recurrent cell: word ids in, hidden states out."""
 
 from dataclasses import dataclass
-from typing import Literal
+from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
 
-Cell = Literal["lstm", "gru", "elman"]
+from unbounded.errors import SettingError
 
-CELLS: dict[Cell, type[nn.LSTM] | type[nn.GRU] | type[nn.RNN]] = {
+CELLS: dict[str, type[nn.LSTM] | type[nn.GRU] | type[nn.RNN]] = {
     "lstm": nn.LSTM,
     "gru": nn.GRU,
     "elman": nn.RNN,
@@ -19,7 +19,7 @@ CELLS: dict[Cell, type[nn.LSTM] | type[nn.GRU] | type[nn.RNN]] = {
 class NetworkConfig:
     """The shape of the network; defaults are the paper's, with the sentence each comes from."""
 
-    cell: Cell = "lstm"
+    cell: str = "lstm"
     """ "we focus on this structure of recurrent networks": LSTM; GRU and Elman are named too."""
 
     units: int = 256
@@ -27,7 +27,19 @@ class NetworkConfig:
 
     cutoffs: tuple[int, ...] = (2_000, 10_000, 40_000)
     """ "Because of the large vocabulary sizes, we use the adaptative softmax": where its clusters
-    end is left open; these were the fastest measured (docs/decisions.md, 4)."""
+    end is left open; chosen by measuring (docs/decisions.md, 4)."""
+
+    def __post_init__(self) -> None:
+        if self.cell not in CELLS:
+            raise SettingError(f"cell {self.cell!r} is unknown; use {', '.join(CELLS)}")
+        if self.units < 1:
+            raise SettingError(f"units is {self.units}; it must be at least 1")
+        ends = self.cutoffs
+        if not ends or ends[0] < 1 or any(a >= b for a, b in pairwise(ends)):
+            raise SettingError(
+                f"cutoffs are {', '.join(map(str, ends)) or 'none'}; they must be at least one, "
+                "each above the one before"
+            )
 
 
 class Encoder(nn.Module):

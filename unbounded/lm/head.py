@@ -14,8 +14,12 @@ from torch import Tensor, nn
 def build_head(units: int, size: int, cutoffs: Sequence[int]) -> nn.AdaptiveLogSoftmaxWithLoss:
     """An adaptive softmax over `size` words, with those cut-offs that lie inside the vocabulary."""
     inside = [cutoff for cutoff in cutoffs if cutoff < size]
-    # Torch wants at least one cluster besides the head: a small vocabulary is halved.
-    return nn.AdaptiveLogSoftmaxWithLoss(units, size, inside or [max(1, size // 2)])
+    # Torch wants at least one cluster besides the head: a small vocabulary is halved. Each cluster
+    # sees a quarter of the units of the one before, so few units have room for few clusters.
+    deepest = max((units.bit_length() - 1) // 2, 1)
+    return nn.AdaptiveLogSoftmaxWithLoss(
+        units, size, inside[:deepest] or [max(1, size // 2)], div_value=4.0 if units >= 4 else 1.0
+    )
 
 
 def reset_head(head: nn.AdaptiveLogSoftmaxWithLoss, generator: torch.Generator) -> None:

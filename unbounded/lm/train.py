@@ -45,13 +45,13 @@ def train_model(
     end = int(text.vocabulary.lookup([SENTENCE_END])[0])
     trainer = Trainer(text.words, text.counts, end, network, config)
     folder.mkdir(parents=True, exist_ok=True)
-    resume_training(folder, trainer, text.words)
+    resume_training(folder, trainer, text)
     size = text.vocabulary.base_size
     valid = np.where(text.valid < 0, size, text.valid)
     saved = time.monotonic()
     for progress in trainer.run(valid):
         if progress.valid_perplexity is not None or time.monotonic() - saved > save_every:
-            save_training(folder, trainer, text.words)
+            save_training(folder, trainer, text)
             saved = time.monotonic()
         yield progress
     save_model(folder, trainer, network, text.vocabulary, tokenizer)

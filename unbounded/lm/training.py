@@ -97,6 +97,7 @@ class Trainer:
                 f"for {config.streams} streams: give more text, or lower --streams"
             )
         self.config = config
+        self.network = network
         self.batches = Batches(words, config.streams, config.bptt, sentence_end)
         self.sentence_end = sentence_end
         size = len(counts)
@@ -187,11 +188,16 @@ class Trainer:
         self.epoch, self.step, self.nats = self.epoch + 1, 0, 0.0
         self.state = self.encoder.zero_state(self.config.streams)
         score = train if valid is None else self._valid_nats(valid)
+        if not math.isfinite(score):
+            raise TrainingError(
+                f"the validation is no longer a number after epoch {self.epoch}: "
+                f"try a lower --learning-rate than {self.config.learning_rate}"
+            )
         if valid is None or score < self.best_valid:
             self.best_epoch = self.epoch
             self.best = {name: weight.clone() for name, weight in self.weights().items()}
             self.best_valid = math.inf if valid is None else score
-        perplexity = math.nan if valid is None else math.exp(score)
+        perplexity = math.nan if valid is None else math.exp(min(score, 700.0))
         self.curve.append(self._progress(train, perplexity))
 
     def _learn(self, batch: Batch) -> float:

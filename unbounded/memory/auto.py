@@ -114,7 +114,7 @@ class Auto(Index):
     def _make_lists(self, old: Inverted, why: str) -> None:
         began = time.perf_counter()
         every = max(len(old) // (KEYS_PER_LIST * _lists_for(len(old))), 1)
-        sample = np.concatenate([keys[::every] for keys in old.blocks()])
+        sample = np.concatenate([keys[::every].copy() for keys in old.blocks()])
         index = _empty(sample, len(old), old.index.pq.M)
         index.pq, index.is_trained = old.index.pq, True
         for keys in old.blocks():

@@ -136,7 +136,10 @@ def _collect(queries, keys, products, query_norms, key_norms, low, high, worst, 
         count = 0
         for column in range(start, stop):
             found[t, count] = (np.uint64(bits[column]) << np.uint64(32)) | np.uint64(first + column)
-            count += bits[column] <= limit
+            # What has cancelled may be nearer than it looks.
+            count += (bits[column] <= limit) | (
+                row[column] < _CANCELLED * (query_norms[t] + key_norms[column])
+            )
         for i in range(count):
             column = np.int64(found[t, i] & np.uint64(0xFFFF_FFFF)) - first
             if row[column] < _CANCELLED * (query_norms[t] + key_norms[column]):
