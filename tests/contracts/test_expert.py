@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.toy import ToyModel
-from unbounded.memory import Auto, Flat, Memory, Window
+from unbounded.memory import IVFPQ, Auto, Flat, Memory, Window
 from unbounded.predict import (
     Cache,
     Distribution,
@@ -23,6 +23,9 @@ from unbounded.predict import (
 from unbounded.types import Hidden, Ids, Probs
 
 SIZE = 20
+# Distances are float32: a kernel that ends at the k-th neighbor takes a difference of two nearly
+# equal ones there, and what is left has this much of a probability as its rounding.
+ROUNDING = 1e-6
 TOY = ToyModel(base_size=12, width=5)
 
 EXPERTS: dict[str, Callable[[], Expert]] = {
@@ -61,7 +64,7 @@ def scored_in_blocks(expert: Expert, words: Ids, cuts: list[int]) -> Probs:
 def assert_block_equals_stepwise(make: Callable[[], Expert], words: Ids, cuts: list[int]) -> None:
     expected = stepwise(make(), states_of(words), words)
     np.testing.assert_allclose(
-        scored_in_blocks(make(), words, cuts), expected, rtol=1e-5, atol=1e-7
+        scored_in_blocks(make(), words, cuts), expected, rtol=1e-5, atol=ROUNDING
     )
 
 
@@ -72,12 +75,13 @@ def assert_no_score_knows_the_future(
     changed = np.concatenate([words[:keep], other])
     before = scored_in_blocks(make(), words, [])[:keep]
     after = scored_in_blocks(make(), changed, [])[:keep]
-    np.testing.assert_allclose(after, before, rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(after, before, rtol=1e-5, atol=ROUNDING)
 
 
 @pytest.mark.parametrize("name", EXPERTS)
 @given(words=streams, cuts=cuts)
 @example(words=np.array([0, 12, 12, 12, 12, 12, 13, 12]), cuts=[])
+@example(words=np.array([5, 1, 12, 1]), cuts=[])
 @settings(max_examples=60, deadline=None)
 def test_a_block_of_any_cut_equals_one_word_at_a_time(
     name: str, words: Ids, cuts: list[int]
@@ -212,3 +216,51 @@ def test_the_honest_wrapper_passes_both() -> None:
     words = np.array([0, 1, 2, 1, 2, 3])
     for make in EXPERTS.values():
         assert_block_equals_stepwise(lambda make=make: Wrapped(make()), words, [2])  # type: ignore[misc]
+
+
+CODED: dict[str, Callable[[], Expert]] = {
+    "auto": lambda: Cache(Memory(Auto(5, exact=256)), SIZE, k=32),
+    "ivfpq": lambda: Cache(
+        Memory(IVFPQ(5, lists=8, probes=4, code_size=5, train_at=256)), SIZE, k=32
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CODED)
+def test_where_keys_are_coded_a_block_stays_within_a_stated_tolerance(name: str) -> None:
+    """Coded keys are known less well than a block's own, so blocks and steps differ, a little.
+
+    Against exact search the codes themselves make a difference too; both are held to what was
+    measured here, in nats a word with a tenth of the weight on the uniform.
+    """
+    words = np.random.default_rng(5).integers(0, SIZE, 900)
+    hidden = states_of(words)
+
+    def nats(make: Callable[[], Expert], cut: int) -> float:
+        expert = make()
+        expert.observe(hidden[:600], words[:600])
+        parts = [
+            expert.score(hidden[a : a + cut], words[a : a + cut]) for a in range(600, 900, cut)
+        ]
+        return float(-np.log(0.9 * np.concatenate(parts) + 0.1 / SIZE).mean())
+
+    block, steps = nats(CODED[name], 300), nats(CODED[name], 1)
+    exact = nats(lambda: Cache(Memory(Flat(5)), SIZE, k=32), 300)
+    assert abs(block - steps) < 0.1  # measured: auto 0.063, ivfpq 0.001
+    assert abs(block - exact) < 0.1  # measured: auto 0.012, ivfpq 0.004
+
+
+@pytest.mark.parametrize("name", CODED)
+def test_where_keys_are_coded_no_score_knows_the_future_and_all_sum_to_one(name: str) -> None:
+    random = np.random.default_rng(6)
+    words = random.integers(0, SIZE, 700)
+    other = np.concatenate([words[:650], random.integers(0, SIZE, 50)])
+    scores = []
+    for stream in (words, other):
+        expert = CODED[name]()
+        hidden = states_of(stream)
+        expert.observe(hidden[:600], stream[:600])
+        scores.append(expert.score(hidden[600:], stream[600:]))
+        dense = expert.predict(hidden[-3:]).dense(SIZE)
+        np.testing.assert_allclose(dense.sum(axis=1), 1, rtol=1e-6)
+    np.testing.assert_allclose(scores[0][:50], scores[1][:50], rtol=1e-5)

@@ -1,8 +1,11 @@
+from collections.abc import Callable
 from typing import Any
 
 import faiss
 import numpy as np
+import pytest
 
+from unbounded.memory import IVFPQ, Auto, Index
 from unbounded.memory.inverted import Inverted, centroids_of
 from unbounded.memory.nearest import Nearest
 from unbounded.types import Hidden, Positions
@@ -69,3 +72,13 @@ def test_the_probes_of_a_fallback_are_forgotten() -> None:
     before = inverted.index.nprobe
     search(inverted, keys[:3], 500)
     assert inverted.index.nprobe == before
+
+
+@pytest.mark.parametrize("make", [lambda: Auto(64, exact=1024), lambda: IVFPQ(64, lists=32)])
+def test_the_bytes_told_are_those_that_faiss_would_write(make: Callable[[], Index]) -> None:
+    index = make()
+    index.add(np.random.default_rng(0).normal(size=(20_000, 64)).astype(np.float32))
+    written = len(index.state()["inverted"])
+    # Residual codes come with a table for speed that is made anew when they are read back.
+    table = 32 * 64 * 256 * 4 if isinstance(index, IVFPQ) else 0
+    assert 0.9 * written < index.bytes - table < 1.2 * written
