@@ -17,6 +17,12 @@ if TYPE_CHECKING:
     from unbounded.corpus import Vocabulary as Vocabulary
     from unbounded.corpus import blocks as blocks
     from unbounded.corpus import read_sentences as read_sentences
+    from unbounded.errors import CorpusError as CorpusError
+    from unbounded.errors import MemoryFault as MemoryFault
+    from unbounded.errors import MissingExtra as MissingExtra
+    from unbounded.errors import ModelError as ModelError
+    from unbounded.errors import SettingError as SettingError
+    from unbounded.errors import TrainingError as TrainingError
     from unbounded.errors import UnboundedError as UnboundedError
     from unbounded.jobs import EvaluationConfig as EvaluationConfig
     from unbounded.jobs import evaluate as evaluate
@@ -31,7 +37,15 @@ if TYPE_CHECKING:
 _WHERE = {
     "unbounded.config": ("MemoryConfig", "build_online"),
     "unbounded.corpus": ("Reader", "Tokenizer", "Vocabulary", "blocks", "read_sentences"),
-    "unbounded.errors": ("UnboundedError",),
+    "unbounded.errors": (
+        "CorpusError",
+        "MemoryFault",
+        "MissingExtra",
+        "ModelError",
+        "SettingError",
+        "TrainingError",
+        "UnboundedError",
+    ),
     "unbounded.jobs": ("EvaluationConfig", "evaluate"),
     "unbounded.lm": (
         "NetworkConfig",

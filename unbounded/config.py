@@ -23,7 +23,7 @@ INDEXES: dict[str, type[Auto] | type[Flat] | type[IVFPQ]] = {
 
 @dataclass(frozen=True)
 class MemoryConfig:
-    """How the caches remember; defaults are the paper's where it gives any."""
+    """How the caches remember; the paper's numbers where nothing better was measured."""
 
     index: str = "auto"
     """ "We use the IVFPQ implementation": `ivfpq` is the paper's, `auto` ours, `flat` exact."""

@@ -33,7 +33,7 @@ class TrainingConfig:
     """ "backpropagation through time (BPTT) over 20 timesteps" """
 
     streams: int = 32
-    """Parallel streams in a step; the paper does not say (docs/decisions.md)."""
+    """Parallel streams in a step; the paper does not say (docs/decisions.md, 15)."""
 
     dropout: float = 0.2
     """Share of embedding and output units dropped; chosen by measuring (docs/log.md). The paper

@@ -34,8 +34,9 @@ class Reading:
 class OnlineModel:
     """A frozen network, a list of experts that learn, and a mixture that decides whom to believe.
 
-    The vocabulary grows as words appear. `read` scores a block of words at once; the scores do
-    not depend on how the stream is cut into blocks.
+    The vocabulary grows as words appear. `read` scores a block of words at once; where the memory
+    is exact, the scores do not depend on how the stream is cut into blocks, and where its keys are
+    coded, hardly (docs/log.md).
     """
 
     def __init__(

@@ -28,9 +28,9 @@ COMPARED = (
 )
 ONLINE = (
     "In tables 2 and 3, “online” weights are learned while reading, with nothing to tune; “fixed” "
-    "weights are fitted on the first part of the test text, which is then not scored. The paper "
-    "does not say how its own were set. The row “all together” mixes all experts and is not in "
-    "the paper. Bold is the lowest of its kind."
+    "weights are fitted on the first part of the test text, when the memory is still small, and "
+    "that part is not scored. The paper does not say how its own were set. The row “all together” "
+    "mixes all experts and is not in the paper. Bold is the lowest of its kind."
 )
 WHY1 = "the texts, and how much of each was read, since new words keep coming as long as one reads."
 WHY4 = (
