@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
 
 import numba
 
@@ -13,7 +12,6 @@ from unbounded.memory import IVFPQ, Auto, Flat, Index, Memory, Window
 from unbounded.memory.threads import set_faiss_threads
 from unbounded.predict import Cache, Expert, Kernel, Online, OnlineModel, Static, Uniform, Unigram
 
-IndexName = Literal["auto", "flat", "ivfpq"]
 INDEXES: dict[str, type[Auto] | type[Flat] | type[IVFPQ]] = {
     "auto": Auto,
     "flat": Flat,

@@ -8,7 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from unbounded.config import MemoryConfig, build_online
-from unbounded.corpus import Block, Line, Reader, Tokenizer, Vocabulary, blocks, read_sentences
+from unbounded.corpus import (
+    Block,
+    Line,
+    Reader,
+    Tokenizer,
+    Vocabulary,
+    blocks,
+    read_sentences,
+    write_lines,
+)
 from unbounded.errors import ModelError, SettingError
 from unbounded.lm import (
     NetworkConfig,
@@ -169,14 +178,5 @@ def readable_twice(
         return
     with tempfile.TemporaryDirectory() as folder:
         spooled = Path(folder) / "text.txt"
-        with spooled.open("w", encoding="utf-8") as file:
-            document, words = "", 0
-            for line in reader:
-                if document and line.document != document:
-                    file.write("\n")
-                document = line.document
-                file.write(line.text + "\n")
-                words += len(tokenizer.words(line.text)) + 1
-                if tokens is not None and words >= tokens:
-                    break
+        write_lines(reader, spooled, tokenizer, tokens)
         yield Reader([spooled])

@@ -1,13 +1,14 @@
 """Files to lines: streamed in order, in constant memory, whatever the files hold."""
 
 import codecs
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import final
 
 from unbounded.corpus.sources import Source, find_sources, read_chunks
+from unbounded.corpus.tokenizer import Tokenizer
 from unbounded.errors import CorpusError
 
 LONGEST = 1 << 20
@@ -173,6 +174,31 @@ class Reader:
 def read_lines(paths: Sequence[str | Path]) -> Iterator[Line]:
     """Read the lines of files, folders and `-` as a `Reader` does, for who needs no counts."""
     return iter(Reader(paths))
+
+
+def write_lines(
+    lines: Iterable[Line],
+    path: Path,
+    tokenizer: Tokenizer,
+    tokens: int | None = None,
+    *,
+    documents: bool = True,
+) -> int:
+    """Write lines to a file until they hold `tokens` words, sentence ends counted; how many do.
+
+    With `documents`, a blank line parts them, so that they are documents again when read back.
+    """
+    count, document = 0, ""
+    with path.open("w", encoding="utf-8") as file:
+        for line in lines:
+            if documents and document and line.document != document:
+                file.write("\n")
+            document = line.document
+            file.write(line.text + "\n")
+            count += len(tokenizer.words(line.text)) + 1
+            if tokens is not None and count >= tokens:
+                break
+    return count
 
 
 def _last_space(text: str) -> int:

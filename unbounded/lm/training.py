@@ -127,11 +127,6 @@ class Trainer:
         self.curve: list[Progress] = []
 
     @property
-    def words_total(self) -> int:
-        """How many words all epochs together would read."""
-        return self.config.epochs * self.batches.length * self.config.streams
-
-    @property
     def words_done(self) -> int:
         """How many words were read so far, over all epochs."""
         steps = min(self.step * self.config.bptt, self.batches.length)
@@ -219,14 +214,13 @@ class Trainer:
         hidden = _drop(hidden, config.dropout, generator)
         loss = self.head(hidden.flatten(0, 1), batch.targets.flatten()).loss
         loss.backward()
-        gradients = [table.grad, *(w.grad for w in self.dense.values() if w.grad is not None)]
         norm = nn.utils.clip_grad_norm_([table, *self.dense.values()], config.clip)
         if not torch.isfinite(norm):
             return math.nan
-        assert gradients[0] is not None
-        sums = self.embedding_sums[rows] + gradients[0].square()
+        assert table.grad is not None
+        sums = self.embedding_sums[rows] + table.grad.square()
         self.embedding_sums[rows] = sums
-        self.embedding[rows] -= config.learning_rate * gradients[0] / (sums.sqrt() + 1e-10)
+        self.embedding[rows] -= config.learning_rate * table.grad / (sums.sqrt() + 1e-10)
         self.adagrad.step()
         self.adagrad.zero_grad()
         return float(loss.item())

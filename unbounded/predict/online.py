@@ -13,7 +13,7 @@ from unbounded.lm import LanguageModel
 from unbounded.predict.distribution import Distribution, Mixed
 from unbounded.predict.experts import Expert
 from unbounded.predict.mixture import Mixture
-from unbounded.types import Hidden, Ids, Probs, State, Table
+from unbounded.types import Ids, Probs, Table
 
 
 @dataclass(frozen=True)
@@ -56,16 +56,6 @@ class OnlineModel:
         self.experts = dict(experts)
         self.mixture = mixture
         self._hidden, self._state = lm.start()
-
-    @property
-    def hidden(self) -> Hidden:
-        """The hidden state before the next word, one row."""
-        return self._hidden
-
-    @property
-    def network_state(self) -> State:
-        """What the network carries to the next word."""
-        return self._state
 
     def predict(self) -> Distribution:
         """The next word, now; changes nothing."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import final
 
-from unbounded.corpus import Line, Reader, Tokenizer
+from unbounded.corpus import Line, Reader, Tokenizer, write_lines
 from unbounded.errors import CorpusError, SettingError
 from unbounded.files import write_aside
 
@@ -86,21 +86,11 @@ class Corpora:
 
 def _lay(lines: Iterator[Line], path: Path, tokens: int | None, *, documents: bool) -> int:
     """Write lines until they hold `tokens` words; `documents` stay parted by blank lines."""
-    tokenizer = Tokenizer()
     count = 0
 
     def write(aside: Path) -> None:
         nonlocal count
-        with aside.open("w", encoding="utf-8") as file:
-            document = ""
-            for line in lines:
-                if documents and document and line.document != document:
-                    file.write("\n")
-                document = line.document
-                file.write(line.text + "\n")
-                count += len(tokenizer.words(line.text)) + 1
-                if tokens is not None and count >= tokens:
-                    break
+        count = write_lines(lines, aside, Tokenizer(), tokens, documents=documents)
 
     write_aside(path, write)
     return count
