@@ -5,7 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-VERBS = ["", "demo", "train", "evaluate", "reproduce", "bench", "bench train"]
+VERBS = ["", "demo", "train", "evaluate", "reproduce", "bench"]
+VERBS += ["bench read", "bench search", "bench train"]
 PAGE = Path(__file__).with_name("cli.md")
 INTRO = """# The command line
 

@@ -9,8 +9,18 @@ from unbounded.errors import SettingError
 from unbounded.lm import Pretrained
 from unbounded.lm.threads import set_torch_threads
 from unbounded.memory import IVFPQ, Auto, Flat, Index, Memory, Window
-from unbounded.memory.threads import set_faiss_threads
-from unbounded.predict import Cache, Expert, Kernel, Online, OnlineModel, Static, Uniform, Unigram
+from unbounded.memory.threads import set_search_threads
+from unbounded.predict import (
+    Cache,
+    Expert,
+    Gated,
+    Kernel,
+    NGram,
+    OnlineModel,
+    Static,
+    Uniform,
+    Unigram,
+)
 
 INDEXES: dict[str, type[Auto] | type[Flat] | type[IVFPQ]] = {
     "auto": Auto,
@@ -68,6 +78,8 @@ def build_online(
                 built[name] = Uniform(full_size)
             case "unigram":
                 built[name] = Unigram(full_size)
+            case "ngram":
+                built[name] = NGram(full_size)
             case "local":
                 built[name] = Cache(
                     Memory(Window(width, memory.window)),
@@ -86,11 +98,12 @@ def build_online(
                 )
             case _:
                 raise SettingError(f"expert {name!r} is unknown")
-    return OnlineModel(model.lm, model.vocabulary.copy(), built, Online(len(built)))
+    mixture = Gated(len(built), groups=[width])
+    return OnlineModel(model.lm, model.vocabulary.copy(), built, mixture)
 
 
 def set_threads(threads: int) -> None:
     """Let the network and the search use so many threads each."""
     set_torch_threads(threads)
-    set_faiss_threads(threads)
+    set_search_threads(threads)
     numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))

@@ -106,7 +106,7 @@ def evaluate(
             "a text to validate on was given, but online weights need none; "
             "leave --validate out, or use --mixture fixed or both"
         )
-    rows = make_rows(config.rows)
+    rows = make_rows(config.rows, model.lm.width)
     met = model.vocabulary.copy()
     total = _count(met, model, text, config.tokens)
     if validate is not None:

@@ -15,6 +15,9 @@ Probs = Float[np.ndarray, " n"]
 Table = Float[np.ndarray, "n m"]
 """One step a row, one expert a column."""
 
+Context = Float[np.ndarray, "n f"]
+"""What is known before each step's word, as signals for a mixture; NaN where one is not known."""
+
 Distances = Float[np.ndarray, "n k"]
 Positions = Int[np.ndarray, "n k"]
 

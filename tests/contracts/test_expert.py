@@ -15,6 +15,7 @@ from unbounded.predict import (
     Distribution,
     Expert,
     Kernel,
+    NGram,
     Static,
     Uniform,
     Unigram,
@@ -32,6 +33,7 @@ EXPERTS: dict[str, Callable[[], Expert]] = {
     "static": lambda: Static(TOY),
     "uniform": lambda: Uniform(SIZE),
     "unigram": lambda: Unigram(SIZE),
+    "ngram": lambda: NGram(SIZE),
     "unbounded flat": lambda: Cache(Memory(Flat(5)), SIZE, k=4),
     "unbounded auto": lambda: Cache(Memory(Auto(5)), SIZE, k=4),
     "unbounded epanechnikov": lambda: Cache(

@@ -19,14 +19,14 @@ class Case(NamedTuple):
     make: Callable[[], Index]
     recall: float
     """Of the 64 nearest among 4,000 keys. These keys are as hard as keys get: 16 dimensions of
-    noise, and four bits for two of them; the states of a network are easier."""
+    noise, and four bits for each; the states of a network are easier."""
 
 
 SMALL = {
     Flat: Case(lambda: Flat(WIDTH), 1),
     Window: Case(lambda: Window(WIDTH, size=500), 1),
     IVFPQ: Case(lambda: IVFPQ(WIDTH, lists=16, probes=8, code_size=16, train_at=600), 0.9),
-    Auto: Case(lambda: Auto(WIDTH, exact=512, probes=16), 0.65),
+    Auto: Case(lambda: Auto(WIDTH, exact=512), 0.7),
 }
 
 FOUND = [
@@ -82,7 +82,7 @@ def test_the_nearest_are_found(kind: type[Index]) -> None:
     recall = np.mean(
         [len(np.intersect1d(a, b)) / 64 for a, b in zip(positions, nearest, strict=True)]
     )
-    # Measured: IVFPQ 0.97, Auto 0.71.
+    # Measured: IVFPQ 0.97, Auto 0.75.
     assert recall >= case.recall - 1e-3
 
 
@@ -260,6 +260,44 @@ def test_a_block_finds_what_single_steps_find(kind: type[Index], before: int, bl
         np.testing.assert_allclose(squared[t, :count][~same], distances[~same], atol=1e-5 * WIDTH)
 
 
+def in_order(found: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    order = np.lexsort((found[1], found[0]), axis=1)
+    return tuple(np.take_along_axis(each, order, axis=1) for each in found)  # type: ignore[return-value]
+
+
+@every_index
+@pytest.mark.parametrize("seed", range(4))
+def test_reading_in_any_blocks_is_reading_key_by_key(kind: type[Index], seed: int) -> None:
+    """Through the switch from exact to coded and several cuts of lists."""
+    if kind is IVFPQ:
+        pytest.skip("faiss rounds its tables by the block; see the test below")
+    keys = states(1500)
+    single = SMALL[kind].make()
+    steps = by_steps(single, keys, 40)
+    index = SMALL[kind].make()
+    rng = np.random.default_rng(seed)
+    cuts = np.sort(rng.integers(0, len(keys), int(rng.integers(1, 30))))
+    pieces = [in_order(index.read(piece, 40)) for piece in np.split(keys, cuts)]
+    t = 0
+    for squared, positions in pieces:
+        for row, places in zip(squared, positions, strict=True):
+            expected, there = steps[t]
+            count = len(expected)
+            assert np.isinf(row[count:]).all()
+            if index.events:
+                # Coded keys: sums of integers, the same in any block, to the bit.
+                coded = t >= index.events[0].entries
+                tolerance = 0.0 if coded else 1e-5 * WIDTH
+            else:
+                tolerance = 1e-5 * WIDTH
+            np.testing.assert_allclose(row[:count], expected, rtol=0, atol=tolerance)
+            same = places[:count] == there
+            np.testing.assert_allclose(row[:count][~same], expected[~same], rtol=0, atol=tolerance)
+            t += 1
+    assert t == len(keys)
+    assert [event.entries for event in index.events] == [event.entries for event in single.events]
+
+
 @every_index
 def test_a_block_stays_near_single_steps_when_keys_are_coded(kind: type[Index]) -> None:
     index = SMALL[kind].make()
@@ -268,5 +306,5 @@ def test_a_block_stays_near_single_steps_when_keys_are_coded(kind: type[Index]) 
     positions = index.search_block(keys[700:], 40)[1]
     steps = by_steps(index, keys[700:], 40)
     shared = [len(np.intersect1d(positions[t], places)) / 40 for t, (_, places) in enumerate(steps)]
-    # Measured: IVFPQ 0.99, Auto 0.95.
+    # Measured: IVFPQ 0.99; Auto's room ends within this block.
     assert np.mean(shared) >= (0.9 if index.events else 1)

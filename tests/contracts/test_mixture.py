@@ -4,19 +4,25 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from unbounded.errors import SettingError
-from unbounded.predict import Fixed, Mixture, Online, fit_weights
+from unbounded.predict import Fixed, Gated, Mixture, Online, fit_weights
 from unbounded.predict.mixture import RATES, SHARE
 from unbounded.types import Table
 
 MIXTURES: dict[str, Callable[[int], Mixture]] = {
     "fixed": lambda m: Fixed(np.full(m, 1 / m)),
     "online": Online,
+    "gated": lambda m: Gated(m, groups=[2, 1]),
 }
+
+# What is known before each row: one signal that means nothing, one constant, one not always known.
+CONTEXT = np.random.default_rng(1).normal(size=(80, 3))
+CONTEXT[:, 1] = 5.0
+CONTEXT[::3, 2] = np.nan
 
 
 @st.composite
@@ -30,11 +36,14 @@ def tables(draw: st.DrawFn) -> Table:
 
 @pytest.mark.parametrize("name", MIXTURES)
 @given(table=tables(), cut=st.integers(0, 40))
+@example(table=np.tile([1e-4, 1e-4, 1e-4, 1e-6], (2, 1)), cut=1)
 @settings(max_examples=60, deadline=None)
 def test_cutting_the_stream_changes_nothing(name: str, table: Table, cut: int) -> None:
     whole, parts = MIXTURES[name](table.shape[1]), MIXTURES[name](table.shape[1])
-    expected = whole.score(table)
-    first, second = parts.score(table[:cut]), parts.score(table[cut:])
+    context = CONTEXT[: len(table)]
+    expected = whole.score(table, context)
+    first = parts.score(table[:cut], context[:cut])
+    second = parts.score(table[cut:], context[cut:])
     np.testing.assert_array_equal(np.concatenate([first.prob, second.prob]), expected.prob)
     np.testing.assert_array_equal(np.concatenate([first.weights, second.weights]), expected.weights)
     np.testing.assert_array_equal(parts.weights, whole.weights)
@@ -45,13 +54,33 @@ def test_cutting_the_stream_changes_nothing(name: str, table: Table, cut: int) -
 @settings(max_examples=60, deadline=None)
 def test_weights_are_proper_and_mix_what_they_say(name: str, table: Table) -> None:
     mixture = MIXTURES[name](table.shape[1])
-    before = mixture.weights.copy()
-    scored = mixture.score(table)
+    before = mixture.weights_for(CONTEXT[0]).copy()
+    scored = mixture.score(table, CONTEXT[: len(table)])
     assert (scored.weights > 0).all()
     np.testing.assert_allclose(scored.weights.sum(axis=1), 1, rtol=1e-9)
     np.testing.assert_allclose(scored.prob, (scored.weights * table).sum(axis=1), rtol=1e-9)
     assert (scored.prob > 0).all()
     np.testing.assert_allclose(scored.weights[0], before, rtol=1e-12)
+    after = mixture.weights_for(CONTEXT[len(table)])
+    again = mixture.score(table[:1], CONTEXT[len(table) : len(table) + 1])
+    np.testing.assert_allclose(again.weights[0], after, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", MIXTURES)
+@given(table=tables())
+@settings(max_examples=30, deadline=None)
+def test_asking_for_weights_changes_nothing_and_no_context_is_needed(
+    name: str, table: Table
+) -> None:
+    asked, quiet = MIXTURES[name](table.shape[1]), MIXTURES[name](table.shape[1])
+    asked.score(table)
+    quiet.score(table)
+    for row in CONTEXT[:5]:
+        np.testing.assert_allclose(asked.weights_for(row).sum(), 1, rtol=1e-9)
+    np.testing.assert_allclose(asked.weights, asked.score(table).weights[0], rtol=1e-12)
+    quiet.score(table)
+    for part, array in asked.state().items():
+        np.testing.assert_array_equal(array, quiet.state()[part])
 
 
 @pytest.mark.parametrize("name", MIXTURES)
@@ -61,8 +90,8 @@ def test_a_row_is_mixed_without_looking_at_it_or_at_later_rows(
     name: str, table: Table, other: Table
 ) -> None:
     changed = np.concatenate([table[:-1], np.full((2, table.shape[1]), 0.3)])
-    first = MIXTURES[name](table.shape[1]).score(table)
-    second = MIXTURES[name](table.shape[1]).score(changed)
+    first = MIXTURES[name](table.shape[1]).score(table, CONTEXT[: len(table)])
+    second = MIXTURES[name](table.shape[1]).score(changed, CONTEXT[: len(changed)])
     np.testing.assert_array_equal(first.weights, second.weights[: len(table)])
 
 
@@ -71,9 +100,19 @@ def test_a_row_is_mixed_without_looking_at_it_or_at_later_rows(
 @settings(max_examples=30, deadline=None)
 def test_a_saved_state_goes_on_bit_for_bit(name: str, table: Table, more: Table) -> None:
     went_on, restored = MIXTURES[name](table.shape[1]), MIXTURES[name](table.shape[1])
-    went_on.score(table)
+    context = CONTEXT[: len(table)]
+    went_on.score(table, context)
     restored.load(went_on.state())
-    np.testing.assert_array_equal(restored.score(table).prob, went_on.score(table).prob)
+    np.testing.assert_array_equal(restored.weights, went_on.weights)
+    np.testing.assert_array_equal(
+        restored.score(table, context).prob, went_on.score(table, context).prob
+    )
+
+
+def test_every_mixture_is_under_contract() -> None:
+    tested = {type(make(2)) for make in MIXTURES.values()}
+    written = {kind for kind in Mixture.__subclasses__() if kind.__module__.startswith("unbounded")}
+    assert tested == written
 
 
 def bound(steps: int, experts: int) -> float:

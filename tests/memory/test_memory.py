@@ -17,12 +17,24 @@ MAKE: dict[str, Callable[[], Index]] = {
     "window": lambda: Window(WIDTH, size=23),
     "window of one": lambda: Window(WIDTH, size=1),
     "auto, before it switches": lambda: Auto(WIDTH),
+    "auto, as it switches": lambda: Auto(WIDTH, exact=256),
 }
+EARLIER = {"auto, as it switches": 250}
+"""Pairs that are there before the first of a test: of fifty more, the sixth makes it switch to codes
+and the thirty-eighth cuts lists."""
 
 
 def stream(count: int, seed: int = 0) -> tuple[Hidden, Ids]:
     rng = np.random.default_rng(seed)
     return rng.normal(size=(count, WIDTH)).astype(np.float32), rng.integers(0, 9, count)
+
+
+def started(kind: str) -> tuple[Memory, Ids]:
+    """A memory, and the words it has read."""
+    memory = Memory(MAKE[kind]())
+    keys, words = stream(EARLIER.get(kind, 0), seed=99)
+    memory.add(keys, words)
+    return memory, words
 
 
 def stepwise(memory: Memory, keys: Hidden, words: Ids, k: int) -> list[Neighbors]:
@@ -45,12 +57,12 @@ def test_blocks_find_what_single_steps_find_however_the_stream_is_cut(
     kind: str, seed: int, cuts: list[int], k: int
 ) -> None:
     keys, words = stream(50, seed)
-    blocks, steps = Memory(MAKE[kind]()), Memory(MAKE[kind]())
-    expected = stepwise(steps, keys, words, k)
+    blocks, earlier = started(kind)
+    expected = stepwise(started(kind)[0], keys, words, k)
+    known = np.concatenate([earlier, words])
     start = 0
     for stop in [*sorted(cuts), 50]:
-        found = blocks.search_block(keys[start:stop], words[start:stop], k)
-        blocks.add(keys[start:stop], words[start:stop])
+        found = blocks.read(keys[start:stop], words[start:stop], k).in_order()
         for t in range(start, stop):
             one, row = expected[t], t - start
             count = one.squared.shape[1]
@@ -65,7 +77,7 @@ def test_blocks_find_what_single_steps_find_however_the_stream_is_cut(
                 np.sort(found.positions[row, :count]), np.sort(one.positions[0])
             )
             np.testing.assert_array_equal(
-                found.words[row, :count], words[found.positions[row, :count]]
+                found.words[row, :count], known[found.positions[row, :count]]
             )
         start = stop
 
@@ -76,8 +88,8 @@ def test_a_block_longer_than_a_search_takes_at_a_time(
 ) -> None:
     monkeypatch.setattr(unbounded.memory.index, "ROWS", 16)
     keys, words = stream(70)
-    expected = stepwise(Memory(MAKE[kind]()), keys, words, 10)
-    found = Memory(MAKE[kind]()).search_block(keys, words, 10)
+    expected = stepwise(started(kind)[0], keys, words, 10)
+    found = started(kind)[0].read(keys, words, 10).in_order()
     for t in range(70):
         count = expected[t].squared.shape[1]
         np.testing.assert_allclose(
@@ -86,27 +98,58 @@ def test_a_block_longer_than_a_search_takes_at_a_time(
         np.testing.assert_array_equal(found.words[t, :count], expected[t].words[0])
 
 
+def seen_too_early(kind: str, k: int = 400) -> int:
+    """How many neighbors of a block are a step's own pair, or a later one."""
+    keys, words = stream(50)
+    memory, _ = started(kind)
+    now = memory.index.added + np.arange(50)
+    # Told their own keys, steps would find themselves first.
+    return int((memory.read(keys, words, k).positions >= now[:, None]).sum())
+
+
 @pytest.mark.parametrize("kind", MAKE)
 def test_no_step_sees_its_own_word_or_a_later_one(kind: str) -> None:
     keys, words = stream(50)
-    memory = Memory(MAKE[kind]())
-    memory.add(keys[:20], words[:20])
-    one = memory.search_block(keys[20:], words[20:], 40)
     other_words = words.copy()
     other_words[35:] = 77
-    other = memory.search_block(keys[20:], other_words[20:], 40)
-    np.testing.assert_array_equal(one.words[:16], other.words[:16])
-    assert (other.words[16:] == 77).any()
+    one = started(kind)[0].read(keys, words, 40)
+    other = started(kind)[0].read(keys, other_words, 40)
+    np.testing.assert_array_equal(one.words[:36], other.words[:36])
+    np.testing.assert_array_equal(one.positions, other.positions)
+    assert (other.words[36:] == 77).any()
+    assert seen_too_early(kind) == 0
+
+
+@pytest.mark.parametrize("kind", MAKE)
+def test_a_planted_leak_is_caught(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An index that adds the block and then searches shows every step itself."""
+
+    def leaky(index: Index, keys: Hidden, k: int) -> tuple[np.ndarray, np.ndarray]:
+        index._append(keys)
+        index.added += len(keys)
+        return index._find(keys, k, own_past=False, ordered=False)
+
+    monkeypatch.setattr(type(MAKE[kind]()), "_read", leaky)
+    assert seen_too_early(kind) > 0
+
+
+def test_in_order_the_nearest_come_first_and_of_two_as_near_the_older() -> None:
+    squared = np.array([[2.0, 1.0, 2.0, np.inf]], np.float32)
+    found = Neighbors(squared, np.array([[5, 6, 7, -1]]), np.array([[9, 3, 4, -1]])).in_order()
+    assert found.squared.tolist() == [[1, 2, 2, np.inf]]
+    assert found.words.tolist() == [[6, 7, 5, -1]]
+    assert found.positions.tolist() == [[3, 4, 9, -1]]
 
 
 @pytest.mark.parametrize("kind", MAKE)
 def test_a_search_returns_the_words_of_its_positions(kind: str) -> None:
     keys, words = stream(100)
-    memory = Memory(MAKE[kind]())
+    memory, earlier = started(kind)
     memory.add(keys[:60], words[:60])
     memory.add(keys[60:], words[60:])
     found = memory.search(keys[:5], 15)
-    np.testing.assert_array_equal(found.words, words[found.positions])
+    known = np.concatenate([earlier, words])
+    np.testing.assert_array_equal(found.words, known[found.positions])
     assert found.words.dtype == np.int64
 
 
@@ -121,6 +164,10 @@ def test_refused_pairs_leave_everything_as_it_was() -> None:
     for bad in (-1, 2**31):
         with pytest.raises(MemoryFault, match="encode unknown words first"):
             memory.add(keys, np.full(5, bad))
+        with pytest.raises(MemoryFault, match="encode unknown words first"):
+            memory.read(keys, np.full(5, bad), 3)
+    with pytest.raises(MemoryFault, match="row 0 of 5 keys is not finite"):
+        memory.read(keys * np.float32(np.nan), words, 3)
     assert len(memory) == 5
     assert memory.search(keys, 9).words.shape == (5, 5)
 
@@ -135,7 +182,7 @@ def test_an_index_with_unknown_words_is_refused() -> None:
 @pytest.mark.parametrize("kind", MAKE)
 def test_a_state_goes_on_bit_for_bit(kind: str) -> None:
     keys, words = stream(90)
-    memory, again = Memory(MAKE[kind]()), Memory(MAKE[kind]())
+    memory, again = started(kind)[0], Memory(MAKE[kind]())
     memory.add(keys[:60], words[:60])
     again.load(memory.state())
     for one in (memory, again):
@@ -162,3 +209,12 @@ def test_the_words_of_a_window_are_forgotten_with_their_keys() -> None:
         memory.add(keys, words)
     assert len(memory) == 10
     assert memory.bytes_per_entry < 60 * (WIDTH + 2) * 4
+
+
+def test_a_word_costs_little_more_than_its_four_bytes() -> None:
+    memory = Memory(Window(1, size=10_000))
+    without = Window(1, size=10_000)
+    for _ in range(40):
+        memory.add(np.zeros((500, 1), np.float32), np.zeros(500, np.int64))
+        without.add(np.zeros((500, 1), np.float32))
+    assert memory.bytes - without.bytes < 4.8 * 10_000

@@ -33,6 +33,13 @@ def test_growing_costs_half_as_much_room_again_at_most() -> None:
     assert rows.bytes <= 1.5 * 7000 * 4
 
 
+def test_less_room_may_be_kept_free() -> None:
+    rows = Rows(np.empty(0, np.int32), spare=8)
+    for _ in range(1000):
+        rows.append(np.zeros(7, np.int32))
+    assert rows.bytes <= 1.125 * 7000 * 4
+
+
 def test_restored_rows_are_a_copy_that_grows() -> None:
     source = np.arange(3, dtype=np.int32)
     rows = Rows(np.empty(0, np.int32))

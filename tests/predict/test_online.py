@@ -16,7 +16,9 @@ from unbounded.predict import (
     Cache,
     Expert,
     Fixed,
+    Gated,
     Mixture,
+    NGram,
     Online,
     OnlineModel,
     Static,
@@ -27,8 +29,9 @@ from unbounded.predict import (
 BASE = [f"w{n}" for n in range(11)]  # and the sentence end
 SIZE = 18
 MIXTURES: dict[str, Callable[[], Mixture]] = {
-    "online": lambda: Online(5),
-    "fixed": lambda: Fixed(np.full(5, 0.2)),
+    "online": lambda: Online(6),
+    "fixed": lambda: Fixed(np.full(6, 1 / 6)),
+    "gated": lambda: Gated(6, groups=[5]),
 }
 
 # Words of the network and strangers.
@@ -41,6 +44,7 @@ def build(mixture: Mixture) -> OnlineModel:
         "static": Static(toy),
         "uniform": Uniform(SIZE),
         "unigram": Unigram(SIZE),
+        "ngram": NGram(SIZE),
         "local": Cache(Memory(Window(5, size=7)), SIZE, k=3),
         "unbounded": Cache(Memory(Flat(5)), SIZE, k=4),
     }
@@ -69,10 +73,13 @@ def test_reading_blocks_of_any_cut_equals_predicting_then_reading_one_word(
     assert fast.vocabulary.to_text() == slow.vocabulary.to_text()
 
 
+@pytest.mark.parametrize("name", MIXTURES)
 @given(words=texts)
 @settings(max_examples=25, deadline=None)
-def test_the_next_word_sums_to_one_over_the_full_vocabulary_at_every_step(words: list[str]) -> None:
-    model = build(Online(5))
+def test_the_next_word_sums_to_one_over_the_full_vocabulary_at_every_step(
+    name: str, words: list[str]
+) -> None:
+    model = build(MIXTURES[name]())
     for word in words:
         dense = model.predict().dense(SIZE)
         assert (dense > 0).all()
@@ -84,29 +91,29 @@ def test_the_next_word_sums_to_one_over_the_full_vocabulary_at_every_step(words:
 @settings(max_examples=25, deadline=None)
 def test_no_score_knows_the_words_after_it(words: list[str], others: list[str], keep: int) -> None:
     kept = words[:keep]
-    before = build(Online(5)).read(words).prob[: len(kept)]
-    after = build(Online(5)).read([*kept, *others]).prob[: len(kept)]
+    before = build(Online(6)).read(words).prob[: len(kept)]
+    after = build(Online(6)).read([*kept, *others]).prob[: len(kept)]
     np.testing.assert_allclose(after, before, rtol=1e-5)
 
 
 @given(words=texts)
 @settings(max_examples=10, deadline=None)
 def test_asking_teaches_nothing(words: list[str]) -> None:
-    asked, quiet = build(Online(5)), build(Online(5))
+    asked, quiet = build(Online(6)), build(Online(6))
     for word in words:
         asked.predict().dense(SIZE)
         assert asked.read([word]).prob.tolist() == quiet.read([word]).prob.tolist()
 
 
 def test_a_new_word_is_expected_once_it_was_read() -> None:
-    model = build(Online(5))
+    model = build(Online(6))
     reading = model.read(["new0", "w1", "w2"] * 8)
     surprise = -np.log(reading.prob[::3])
     assert surprise[-1] < surprise[0] - 1
 
 
 def test_more_words_than_the_full_vocabulary_was_said_to_have_is_an_error() -> None:
-    model = build(Online(5))
+    model = build(Online(6))
     with pytest.raises(SettingError, match="count the words"):
         model.read([f"new{n}" for n in range(10)])
 

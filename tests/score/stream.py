@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 from tests.toy import ToyModel
 from unbounded.corpus import SENTENCE_END, Block, Vocabulary
 from unbounded.memory import Flat, Memory, Window
-from unbounded.predict import Cache, Expert, Online, OnlineModel, Static, Uniform, Unigram
+from unbounded.predict import Cache, Expert, Gated, NGram, OnlineModel, Static, Uniform, Unigram
 from unbounded.score.evaluation import Evaluation, experts_of, make_rows
 from unbounded.score.progressive import Checkpoint, ScoredBlock, Watcher
 from unbounded.score.rows import ROWS
 
+WIDTH = 5
 KNOWN = [f"known{i}" for i in range(11)]
 NEW = [f"new{i}" for i in range(8)]
 FULL = len(KNOWN) + 1 + len(NEW)
@@ -25,16 +26,17 @@ cuts = st.lists(st.integers(0, 40), max_size=6)
 
 def new_model(rows: Iterable[str] = ROWS, full: int = FULL) -> OnlineModel:
     """A model that has read nothing, with the experts that the rows need."""
-    lm = ToyModel(base_size=len(KNOWN) + 1, width=5)
+    lm = ToyModel(base_size=len(KNOWN) + 1, width=WIDTH)
     made: dict[str, Expert] = {
         "static": Static(lm),
         "uniform": Uniform(full),
         "unigram": Unigram(full),
-        "local": Cache(Memory(Window(5, size=6)), full, k=4),
-        "unbounded": Cache(Memory(Flat(5)), full, k=4),
+        "ngram": NGram(full),
+        "local": Cache(Memory(Window(WIDTH, size=6)), full, k=4),
+        "unbounded": Cache(Memory(Flat(WIDTH)), full, k=4),
     }
     experts = {name: made[name] for name in experts_of(make_rows(list(rows)))}
-    return OnlineModel(lm, Vocabulary(KNOWN), experts, Online(len(experts)))
+    return OnlineModel(lm, Vocabulary(KNOWN), experts, Gated(len(experts), groups=[WIDTH]))
 
 
 def block_of(words: Sequence[str]) -> Block:
@@ -56,7 +58,7 @@ def evaluate(
     every: int = 10,
     watchers: Sequence[Watcher] = (),
 ) -> Evaluation:
-    evaluation = Evaluation({}, FULL, make_rows(rows))
+    evaluation = Evaluation({}, FULL, make_rows(rows, WIDTH))
     evaluation.run(new_model(rows), cut(words, cuts), every=every, watchers=watchers)
     return evaluation
 

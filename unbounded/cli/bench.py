@@ -1,12 +1,48 @@
 """`unbounded bench`: speed, always beside an alternative measured in the same run."""
 
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
 import typer
 
-from unbounded.cli.app import JsonFile, Seed, app, size
-from unbounded.console import write_json
+from unbounded.cli.app import CORES, JsonFile, Seed, Threads, app, check_targets, size
+from unbounded.console import meter, parse_size, say, write_json
+
+if TYPE_CHECKING:
+    from unbounded.corpus import Line
+    from unbounded.lm import Pretrained
 
 bench = typer.Typer(no_args_is_help=True, help="Measure speed beside alternatives, in one run.")
 app.add_typer(bench, name="bench")
+
+PIPED_BEYOND = 10_000
+"""Words of a pipe that are kept beyond the entries, for queries."""
+
+Bench = Callable[..., Any]
+Table = Callable[[int, Mapping[str, Any]], str]
+
+Marks = Annotated[
+    str, typer.Option(metavar="SIZES", help="Sizes of the memory to measure at, as 1M,10M.")
+]
+TextFiles = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--text",
+        metavar="TEXT",
+        help="Text to read: a file, a folder, or -; may be repeated [default: built-in texts].",
+    ),
+]
+Model = Annotated[
+    Path | None,
+    typer.Option(
+        "--model",
+        metavar="DIR",
+        help="Folder made by 'unbounded train' [default: the demo's, in demo/model].",
+    ),
+]
 
 
 @bench.command()
@@ -36,3 +72,117 @@ def train(
         f"  {inference['probabilities_ratio']:.2f} of torch's adaptive softmax's "
         f"{inference['torch_softmax_us']:.1f}"
     )
+
+
+@bench.command()
+def read(
+    entries: Marks = "100k,1M",
+    text: TextFiles = None,
+    model_folder: Model = None,
+    block: int = size("512", "Words read at once."),
+    threads: Threads = CORES,
+    json_file: JsonFile = None,
+) -> None:
+    """What reading costs a word, beside the network alone and stock faiss.
+
+    Everything in one run, on real states of real text, none of it read twice. The states are
+    kept in a temporary file meanwhile: two bytes a unit and word.
+    """
+    from unbounded.bench.read import bench_read
+    from unbounded.bench.tables import read_table
+
+    run = partial(bench_read, block=block, threads=threads)
+    _run(run, read_table, entries, text, model_folder, threads, json_file)
+
+
+@bench.command()
+def search(
+    entries: Marks = "100k",
+    text: TextFiles = None,
+    model_folder: Model = None,
+    threads: Threads = CORES,
+    json_file: JsonFile = None,
+) -> None:
+    """Queries a second, recall and bytes of each index, beside stock faiss.
+
+    On real states, 1,024 neighbors a query; the queries are the 2,048 states after the entries.
+    """
+    from unbounded.bench.search import bench_search
+    from unbounded.bench.tables import search_table
+
+    _run(bench_search, search_table, entries, text, model_folder, threads, json_file)
+
+
+def _run(
+    run: Bench,
+    table: Table,
+    entries: str,
+    texts: list[str] | None,
+    folder: Path | None,
+    threads: int,
+    json_file: str | None,
+) -> None:
+    """Run a benchmark; its figures are written and shown at each mark, for a run may be stopped."""
+    from unbounded.config import set_threads
+    from unbounded.reproduce.results import circumstances
+
+    marks = [parse_size(part) for part in entries.split(",")]
+    check_targets(json_file)
+    set_threads(threads)
+    figures: dict[str, Any] = {
+        **circumstances(Path(__file__).parent),
+        "threads": threads,
+        "text": ", ".join(texts) if texts else "built-in texts",
+        "model": str(folder) if folder else "demo",
+        "entries": {},
+    }
+
+    def keep(mark: int, there: Mapping[str, Any]) -> None:
+        figures["entries"][str(mark)] = there
+        if json_file not in (None, "-"):
+            write_json(figures, str(json_file))
+        if json_file != "-":
+            typer.echo(f"\n{table(mark, there)}")
+
+    with ExitStack() as stack:
+        model = _model(folder)
+        lines = stack.enter_context(_text(texts, model, max(marks)))
+
+        def progress(total: int) -> Callable[[int, str], None]:
+            return stack.enter_context(meter("reading", total))
+
+        run(model, lines, marks, progress=progress, keep=keep)
+    if json_file == "-":
+        write_json(figures, json_file)
+
+
+def _model(folder: Path | None) -> "Pretrained":
+    from unbounded.demo import TRAIN, demo_model
+    from unbounded.lm import Progress, load_model
+
+    if folder is not None:
+        return load_model(folder)
+    with ExitStack() as stack:
+        bars: list[Any] = []
+
+        def show(progress: Progress, total: int) -> None:
+            if not bars:
+                say(f"training the demo's small network on {TRAIN.title}")
+                bars.append(stack.enter_context(meter("training", total)))
+            bars[0](progress.words, f"perplexity {progress.train_perplexity:,.1f}")
+
+        Path("demo").mkdir(exist_ok=True)
+        return demo_model(Path("demo") / "model", 1, show)
+
+
+@contextmanager
+def _text(texts: list[str] | None, model: "Pretrained", tokens: int) -> "Iterator[Iterable[Line]]":
+    from unbounded.bench.text import DEMO
+    from unbounded.jobs import readable_twice
+
+    if not texts:
+        yield DEMO
+        return
+    # A pipe is set down in a file: the queries of a search follow its entries.
+    with readable_twice(texts, model.tokenizer, tokens + PIPED_BEYOND) as reader:
+        yield reader

@@ -1,6 +1,7 @@
 """The contract of every index of keys: add, then find the nearest, never fewer than there are."""
 
 import json
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -9,6 +10,7 @@ import numpy as np
 
 from unbounded.errors import MemoryFault, SettingError
 from unbounded.memory.nearest import Nearest, squared_norms
+from unbounded.memory.threads import in_parallel
 from unbounded.types import Distances, Hidden, Positions
 
 # Queries at a time; bounds the room a search takes (about 25 MB) however long a block is.
@@ -56,39 +58,80 @@ class Index(ABC):
         self._append(keys)
         self.added += len(keys)
 
+    @property
+    def room(self) -> int:
+        """How many keys may come until the index rearranges itself.
+
+        A search in between looks at the same keys however the stream was cut into blocks.
+        """
+        return sys.maxsize
+
     def search(self, queries: Hidden, k: int) -> tuple[Distances, Positions]:
         """Squared distances (n, min(k, entries)) and positions of the nearest, nearest first."""
         queries = self._checked(queries, "queries")
-        return self._find(queries, min(_positive(k), len(self)), own_past=False)
+        return self._find(queries, min(_positive(k), len(self)), own_past=False, ordered=True)
 
     def search_block(self, queries: Hidden, k: int) -> tuple[Distances, Positions]:
         """What searching and then adding each query, one at a time, would have found.
 
         Row t sees the keys of the index and the queries before t, whose positions follow the
         index's. Rows that see fewer keys than others end in infinite distances at position -1.
-        Nothing is added.
+        Nothing is added; a block longer than `room` may find what `read` would not.
         """
         queries = self._checked(queries, "queries")
-        seen = self.added + max(len(queries) - 1, 0)
+        seen = self._seen_by_last(len(queries), k)
+        return self._find(queries, seen, own_past=True, ordered=True)
+
+    def read(self, keys: Hidden, k: int) -> tuple[Distances, Positions]:
+        """Search for each key and then add it, as if one at a time; rows are in no order."""
+        keys = self._checked(keys, "keys")
+        seen = self._seen_by_last(len(keys), k)
+        squared = np.full((len(keys), seen), np.inf, np.float32)
+        positions = np.full((len(keys), seen), -1, np.int64)
+        start = 0
+        while start < len(keys):
+            stop = min(len(keys), start + self.room)
+            piece = keys[start:stop]
+            found = self._read(piece, self._seen_by_last(len(piece), k))
+            width = found[0].shape[1]
+            squared[start:stop, :width], positions[start:stop, :width] = found
+            start = stop
+        return squared, positions
+
+    def _read(self, keys: Hidden, k: int) -> tuple[Distances, Positions]:
+        """`read` for keys that were checked and for which there is room."""
+        found = self._find(keys, k, own_past=True, ordered=False)
+        self._append(keys)
+        self.added += len(keys)
+        return found
+
+    def _seen_by_last(self, block: int, k: int) -> int:
+        seen = self.added + max(block - 1, 0)
         if self.reach is not None:
             seen = min(seen, self.reach)
-        return self._find(queries, min(_positive(k), seen), own_past=True)
+        return min(_positive(k), seen)
 
-    def _find(self, queries: Hidden, k: int, own_past: bool) -> tuple[Distances, Positions]:
+    def _find(
+        self, queries: Hidden, k: int, own_past: bool, ordered: bool
+    ) -> tuple[Distances, Positions]:
         squared = np.empty((len(queries), k), np.float32)
         positions = np.empty((len(queries), k), np.int64)
         norms = squared_norms(queries)
         steps = np.arange(len(queries)) if own_past else np.zeros(len(queries), np.int64)
         high = self.added + steps
         low = np.zeros_like(high) if self.reach is None else np.maximum(high - self.reach, 0)
-        for start in range(0, len(queries), ROWS):
-            stop = min(start + ROWS, len(queries))
-            rows = slice(start, stop)
-            nearest = Nearest(queries[rows], k, low[rows], high[rows])
-            self.show_to(nearest)
-            if own_past:
-                nearest.show(queries[:stop], norms[:stop], self.added)
-            squared[rows], positions[rows] = nearest.take()
+
+        def part(start: int, stop: int) -> None:
+            for first in range(start, stop, ROWS):
+                last = min(first + ROWS, stop)
+                rows = slice(first, last)
+                nearest = Nearest(queries[rows], k, low[rows], high[rows])
+                self.show_to(nearest)
+                if own_past:
+                    nearest.show(queries[:last], norms[:last], self.added)
+                squared[rows], positions[rows] = nearest.take(ordered)
+
+        in_parallel(part, len(queries))
         return squared, positions
 
     def state(self) -> dict[str, np.ndarray]:

@@ -1,6 +1,6 @@
 """An inverted file of codes that never comes back short: what faiss offers, made whole."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, final
 
 import faiss
@@ -12,11 +12,6 @@ from unbounded.types import Distances, Hidden, Positions
 
 # The types that faiss ships are those of C++, not of the methods Python sees.
 _faiss: Any = faiss
-
-KEYS_PER_LIST = 40
-
-# Keys at a time when they are decoded: 64 MB at 256 wide.
-_DECODED = 65_536
 
 
 def centroids_of(keys: Hidden, lists: int) -> Any:
@@ -32,7 +27,7 @@ def centroids_of(keys: Hidden, lists: int) -> Any:
         keys.shape[1],
         lists,
         niter=4,
-        max_points_per_centroid=KEYS_PER_LIST,
+        max_points_per_centroid=40,
         min_points_per_centroid=1,
         seed=1,
     )
@@ -53,6 +48,9 @@ class Inverted:
     def __init__(self, index: Any, probes: int) -> None:
         self.index = index
         self.probes = min(probes, index.nlist)
+        # Only a search that is told its lists asks the index itself how many to take, and it is
+        # told all; nothing is set while others may be searching.
+        index.nprobe = index.nlist
 
     def __len__(self) -> int:
         return int(self.index.ntotal)
@@ -66,26 +64,12 @@ class Inverted:
     def bytes(self) -> int:
         """Codes and numbers of the entries, centroids with their graph, tables made for speed."""
         index, entries = self.index, len(self)
-        # A fast-scan list is filled up to blocks of 32 entries: half a block a list on average.
-        block = getattr(index, "bbs", 0)
-        codes = (entries + self.lists * block // 2) * index.code_size + entries * 8
         graph = self.lists * (index.d * 4 + 64 * 4)
-        table = getattr(index, "precomputed_table", None)
-        return int(codes + graph + (table.size() * 4 if table is not None else 0))
+        return int(entries * (index.code_size + 8) + graph + index.precomputed_table.size() * 4)
 
     def add(self, keys: Hidden) -> None:
         """Append keys."""
         self.index.add(keys)
-
-    def decoded(self, start: int, stop: int) -> Hidden:
-        """The keys at these positions as far as their codes remember them."""
-        keys: np.ndarray = self.index.reconstruct_n(start, stop - start)
-        return keys
-
-    def blocks(self) -> Iterator[Hidden]:
-        """All keys in order, decoded, some at a time."""
-        for start in range(0, len(self), _DECODED):
-            yield self.decoded(start, min(start + _DECODED, len(self)))
 
     def show_to(self, nearest: Nearest) -> None:
         """Offer each query its nearest entries, k of them or all there are."""
@@ -114,9 +98,7 @@ class Inverted:
         centroids = self.index.quantizer.reconstruct_n(0, self.lists)
         to_lists = faiss.pairwise_distances(queries, centroids)
         every = np.tile(np.arange(self.lists), (len(queries), 1))
-        before, self.index.nprobe = self.index.nprobe, self.lists
         squared, positions = self.index.search_preassigned(queries, k, every, to_lists)
-        self.index.nprobe = before
         return squared, positions
 
 
@@ -130,11 +112,7 @@ def stored(keys: Flat | Inverted) -> dict[str, np.ndarray]:
 def restored(state: Mapping[str, np.ndarray], width: int, probes: int) -> Flat | Inverted:
     """The keys that `stored` gave."""
     if "inverted" in state:
-        index = _faiss.deserialize_index(state["inverted"])
-        if hasattr(index, "fine_quantizer"):
-            # faiss 1.15 forgets this pointer when it reads, and decoding then ends the process.
-            index.fine_quantizer = index.pq
-        return Inverted(index, probes)
+        return Inverted(_faiss.deserialize_index(state["inverted"]), probes)
     flat = Flat(width)
     flat.add(state["keys"])
     return flat

@@ -6,7 +6,6 @@ from typing import final, no_type_check
 
 import numba
 import numpy as np
-from jaxtyping import Int
 
 from unbounded.errors import MemoryFault
 from unbounded.memory.index import Index
@@ -16,16 +15,25 @@ from unbounded.types import Distances, Hidden, Ids, Positions
 
 @dataclass(frozen=True)
 class Neighbors:
-    """The entries nearest to each query, nearest first.
+    """The entries nearest to each query: nearest first after `search`, in no order after `read`.
 
     `squared` is the squared Euclidean distance, `words` what came next there, `positions` the
-    number of entries before it. After `search_block` a row that sees fewer entries than others
-    ends in squared distances of infinity, words and positions of -1; after `search` none does.
+    number of entries before it. After `read` a row that saw fewer entries than others has squared
+    distances of infinity, words and positions of -1; after `search` none does.
     """
 
     squared: Distances
     words: Positions
     positions: Positions
+
+    def in_order(self) -> "Neighbors":
+        """The nearest first, of two as near the older."""
+        order = np.lexsort((self.positions, self.squared), axis=1)
+        return Neighbors(
+            np.take_along_axis(self.squared, order, axis=1),
+            np.take_along_axis(self.words, order, axis=1),
+            np.take_along_axis(self.positions, order, axis=1),
+        )
 
 
 @final
@@ -37,7 +45,7 @@ class Memory:
     >>> memory.add(np.array([[0], [2]], np.float32), np.array([7, 8]))
     >>> memory.search(np.array([[3]], np.float32), k=4).words.tolist()
     [[8, 7]]
-    >>> memory.search_block(np.array([[3], [3]], np.float32), np.array([9, 7]), k=4).words.tolist()
+    >>> memory.read(np.array([[3], [3]], np.float32), np.array([9, 7]), k=4).words.tolist()
     [[8, 7, -1], [9, 8, 7]]
     """
 
@@ -48,7 +56,8 @@ class Memory:
                 "with an empty index, or with load()"
             )
         self.index = index
-        self._words = Rows(np.empty(0, np.int32))
+        # Coded keys grow by little too, so that an entry is at most 80 bytes all in.
+        self._words = Rows(np.empty(0, np.int32), spare=8)
 
     def __len__(self) -> int:
         return len(self.index)
@@ -73,17 +82,21 @@ class Memory:
     def search(self, queries: Hidden, k: int) -> Neighbors:
         """The min(k, entries) nearest entries of each query; changes nothing."""
         squared, positions = self.index.search(queries, k)
-        return Neighbors(squared, self._words_at(positions, np.empty(0, np.int64)), positions)
+        oldest = self.index.added - len(self._words)
+        return Neighbors(squared, self._words_from(oldest, positions), positions)
 
-    def search_block(self, queries: Hidden, words: Ids, k: int) -> Neighbors:
-        """What searching and then adding each pair, one at a time, would have found.
+    def read(self, keys: Hidden, words: Ids, k: int) -> Neighbors:
+        """Search for each pair and then add it, as if one at a time; rows are in no order.
 
-        Step t is not shown its own word, nor any later one. Exact where the index is; an index
-        that compresses its keys knows those of the block better than it would have. Adds nothing.
+        Step t is not shown its own word, nor any later one.
         """
-        _check_pairs(queries, words)
-        squared, positions = self.index.search_block(queries, k)
-        return Neighbors(squared, self._words_at(positions, words), positions)
+        _check_pairs(keys, words)
+        before = self.index.added - len(self._words)
+        squared, positions = self.index.read(keys, k)
+        self._words.append(words)
+        found = self._words_from(before, positions)
+        self._words.keep_last(len(self.index))
+        return Neighbors(squared, found, positions)
 
     def state(self) -> dict[str, np.ndarray]:
         """Everything that was read, as arrays."""
@@ -101,26 +114,19 @@ class Memory:
             )
         self._words.restore(state["words"])
 
-    def _words_at(self, positions: Positions, ahead: Int[np.ndarray, " m"]) -> Positions:
-        oldest = self.index.added - len(self._words)
+    def _words_from(self, oldest: int, positions: Positions) -> Positions:
+        """The words at these positions, where the first word kept is at position `oldest`."""
         words = np.empty(positions.shape, np.int64)
-        ahead = np.ascontiguousarray(ahead, np.int64)
-        _gather(positions.ravel(), oldest, self._words.view, ahead, words.ravel())
+        _gather(positions.ravel(), oldest, self._words.view, words.ravel())
         return words
 
 
 @numba.njit(cache=True, nogil=True)
 @no_type_check
-def _gather(positions, oldest, known, ahead, words):
-    """The word at each position: known from the memory, or ahead in the block, or none (-1)."""
+def _gather(positions, oldest, known, words):
+    """The word at each position; -1 where there is none."""
     for i in range(len(positions)):
-        offset = positions[i] - oldest
-        if positions[i] < 0:
-            words[i] = -1
-        elif offset < len(known):
-            words[i] = known[offset]
-        else:
-            words[i] = ahead[offset - len(known)]
+        words[i] = -1 if positions[i] < 0 else known[positions[i] - oldest]
 
 
 def _check_pairs(keys: Hidden, words: Ids) -> None:

@@ -19,6 +19,9 @@ _CANCELLED = np.float32(0.25)
 
 _NOTHING = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 
+# The bits of a float32 infinity.
+_INFINITY = np.uint32(0x7F80_0000)
+
 
 def squared_norms(keys: Hidden) -> Float[np.ndarray, " n"]:
     """The squared length of each row."""
@@ -93,15 +96,31 @@ class Nearest:
             both.partition(self.k - 1, axis=1)
         self._best = both[:, : self.k]
 
-    def take(self) -> tuple[Distances, Positions]:
-        """Squared distances in increasing order and positions; infinity and -1 if none is left."""
-        best: UInt64[np.ndarray, "n k"] = np.sort(self._best, axis=1)
-        squared = (best >> np.uint64(32)).astype(np.uint32).view(np.float32)
-        positions = (best & np.uint64(0xFFFF_FFFF)).astype(np.int64) + self._base
-        missing = best == _NOTHING
-        squared[missing] = np.inf
-        positions[missing] = -1
-        return squared, positions
+    def take(self, ordered: bool = True) -> tuple[Distances, Positions]:
+        """Squared distances, in increasing order or in none, and positions."""
+        return unpacked(self._best, ordered, self._base)
+
+
+def unpacked(
+    best: UInt64[np.ndarray, "n k"], ordered: bool, base: int = 0
+) -> tuple[Distances, Positions]:
+    """Packed neighbors as squared distances and positions; infinity and -1 where none is."""
+    if ordered:
+        best = np.sort(best, axis=1)
+    squared = np.empty(best.shape, np.float32)
+    positions = np.empty(best.shape, np.int64)
+    _unpack(np.ascontiguousarray(best).ravel(), base, squared.ravel(), positions.ravel())
+    return squared, positions
+
+
+@numba.njit(cache=True, nogil=True)
+@no_type_check
+def _unpack(best, base, squared, positions):
+    bits = squared.view(np.uint32)
+    for i in range(len(best)):
+        missing = best[i] == _NOTHING
+        bits[i] = _INFINITY if missing else np.uint32(best[i] >> np.uint64(32))
+        positions[i] = -1 if missing else base + np.int64(best[i] & np.uint64(0xFFFF_FFFF))
 
 
 @numba.njit(cache=True, nogil=True, fastmath=True)

@@ -16,9 +16,13 @@ class Rows:
     ([2, 3], 2)
     """
 
-    def __init__(self, empty: np.ndarray) -> None:
-        """Start with no rows, of the trailing shape and the type of `empty`."""
+    def __init__(self, empty: np.ndarray, spare: int = 2) -> None:
+        """Start with no rows, of the trailing shape and the type of `empty`.
+
+        Room for one row in `spare` is kept free when they have to be moved.
+        """
         self._room = empty[:0].copy()
+        self._spare = spare
         self._start = 0
         self._stop = 0
 
@@ -41,8 +45,8 @@ class Rows:
             kept = self.view
             needed = len(kept) + len(rows)
             # Where forgetting left enough room this only moves the rows down, so a window of n
-            # rows settles at 1.5 n and moves once every n / 2 rows.
-            size = max(len(self._room), needed + needed // 2)
+            # rows settles at 1.5 n and moves once every n / 2 rows, unless told otherwise.
+            size = max(len(self._room), needed + needed // self._spare)
             grown = size > len(self._room)
             room = (
                 np.empty((size, *self._room.shape[1:]), self._room.dtype) if grown else self._room

@@ -201,10 +201,7 @@ class Cache(Expert):
 
     def score(self, hidden: Hidden, words: Ids) -> Probs:
         """One search of the memory as it stood, plus the block's own past."""
-        keys = self._keys(hidden)
-        probs = self._vote(self.memory.search_block(keys, words, self._k)).prob(words)
-        self.memory.add(keys, words)
-        return probs
+        return self._vote(self.memory.read(self._keys(hidden), words, self._k)).prob(words)
 
     def state(self) -> dict[str, np.ndarray]:
         """The memory's."""

@@ -34,7 +34,7 @@ class Kernel:
                 raise SettingError(f"the kernel's {name} is {value}; it must be above 0")
 
     def weights(self, squared: Distances) -> Distances:
-        """Unnormalized weights of neighbors, nearest first; infinitely far ones weigh nothing.
+        """Unnormalized weights of neighbors in any order; infinitely far ones weigh nothing.
 
         Only ratios within a row mean anything. A row in which nothing would count (all at the
         very edge of the kernel, or too far for a float) counts its nearest neighbors.
@@ -45,7 +45,7 @@ class Kernel:
         """
         if squared.shape[1] == 0:
             return squared
-        nearest = squared[:, :1]
+        nearest = squared.min(axis=1, keepdims=True)
         found = np.isfinite(squared)
         # Where θ is zero all neighbors are at distance zero, so any scale will do.
         theta = self._squared_bandwidth(squared)

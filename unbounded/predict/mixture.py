@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from unbounded.errors import SettingError
-from unbounded.types import Probs, Table
+from unbounded.types import Context, Probs, Table
 
 RATES = 0.5 ** np.arange(2, 13)
 """Learning rates that `Online` tries side by side: 1/4, 1/8, …, 1/4096."""
@@ -31,11 +31,18 @@ class Mixture(ABC):
     """Weights over experts that sum to one."""
 
     weights: Float[np.ndarray, " m"]
-    """The weights for the next word."""
+    """The weights for the next word, as far as its context does not matter."""
 
     @abstractmethod
-    def score(self, table: Table) -> Scored:
-        """Mix each row with the weights as they were before it, learning as it goes."""
+    def weights_for(self, context: Float[np.ndarray, " f"]) -> Float[np.ndarray, " m"]:
+        """The weights for the next word, in its context; changes nothing."""
+
+    @abstractmethod
+    def score(self, table: Table, context: Context | None = None) -> Scored:
+        """Mix each row with the weights as they were before it, learning as it goes.
+
+        A row of `context` is what was known before that row's word; most mixtures do not look.
+        """
 
     @abstractmethod
     def state(self) -> dict[str, np.ndarray]:
@@ -61,9 +68,15 @@ class Fixed(Mixture):
             )
         self.weights = weights / weights.sum()
 
-    def score(self, table: Table) -> Scored:
+    def weights_for(self, context: Float[np.ndarray, " f"]) -> Float[np.ndarray, " m"]:
+        """The same in every context."""
+        return self.weights
+
+    def score(self, table: Table, context: Context | None = None) -> Scored:
         """Weighted sums."""
-        return Scored(table @ self.weights, np.tile(self.weights, (len(table), 1)))
+        # Row by row: a matrix product rounds differently when it has more rows.
+        parts = np.ascontiguousarray(table * self.weights)
+        return Scored(parts.sum(axis=1), np.tile(self.weights, (len(table), 1)))
 
     def state(self) -> dict[str, np.ndarray]:
         """The weights."""
@@ -96,7 +109,11 @@ class Online(Mixture):
         self._trust = np.full(len(RATES), 1 / len(RATES))
         self.weights = self._trust @ self._by_rate
 
-    def score(self, table: Table) -> Scored:
+    def weights_for(self, context: Float[np.ndarray, " f"]) -> Float[np.ndarray, " m"]:
+        """The same in every context."""
+        return self.weights
+
+    def score(self, table: Table, context: Context | None = None) -> Scored:
         """Mix, look, learn, row by row."""
         weights = np.empty((len(table), self._by_rate.shape[1]))
         prob = np.empty(len(table))

@@ -13,7 +13,7 @@ from unbounded.lm import LanguageModel
 from unbounded.predict.distribution import Distribution, Mixed
 from unbounded.predict.experts import Expert
 from unbounded.predict.mixture import Mixture
-from unbounded.types import Ids, Probs, Table
+from unbounded.types import Hidden, Ids, Probs, Table
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,8 @@ class Reading:
 
     words: Sequence[str]
     ids: Ids
+    hidden: Hidden
+    """The state before each word."""
     prob: Probs
     experts: tuple[str, ...]
     table: Table
@@ -60,7 +62,7 @@ class OnlineModel:
     def predict(self) -> Distribution:
         """The next word, now; changes nothing."""
         parts = [expert.predict(self._hidden) for expert in self.experts.values()]
-        return Mixed(parts, self.mixture.weights)
+        return Mixed(parts, self.mixture.weights_for(self._hidden[0]))
 
     def read(self, words: Sequence[str]) -> Reading:
         """Score each word just before it comes, and learn it."""
@@ -78,7 +80,8 @@ class OnlineModel:
             table[:, column] = expert.score(hidden, ids)
             seconds[name] = clock() - began
         began = clock()
-        scored = self.mixture.score(table)
+        scored = self.mixture.score(table, hidden)
         seconds["mixture"] = clock() - began
         self._hidden, self._state = last, state
-        return Reading(words, ids, scored.prob, tuple(self.experts), table, scored.weights, seconds)
+        names = tuple(self.experts)
+        return Reading(words, ids, hidden, scored.prob, names, table, scored.weights, seconds)

@@ -72,8 +72,7 @@ def run_neighbors(
         before = after[-1:]
         base = np.stack([static.score(hidden, ids), uniform.score(hidden, ids)], axis=1)
         keys = key.of(hidden, ids)
-        found = memory.search_block(keys, ids, cell.k)
-        memory.add(keys, ids)
+        found = memory.read(keys, ids, cell.k).in_order()
         votes = _votes(found, asked, ids, size)
         plain.count(base)
         with_unigram.count(np.column_stack([base, unigram.score(hidden, ids)]))

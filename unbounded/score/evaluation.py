@@ -17,14 +17,14 @@ from unbounded.score.progressive import Checkpoint, ScoredBlock, Watcher, progre
 from unbounded.score.rows import ROWS, TITLES, Row
 
 
-def make_rows(names: Sequence[str]) -> list[Row]:
-    """Rows by name, in the order asked for."""
+def make_rows(names: Sequence[str], width: int = 0) -> list[Row]:
+    """Rows by name, in the order asked for, over states of a width."""
     for name in names:
         if name not in ROWS:
             raise SettingError(f"row {name!r} is unknown; choose from {', '.join(ROWS)}")
     if not names or len(set(names)) < len(names):
         raise SettingError(f"rows {', '.join(names)!r}; name each row once, and at least one")
-    return [Row(name, ROWS[name]) for name in names]
+    return [Row(name, ROWS[name], width) for name in names]
 
 
 def experts_of(rows: Iterable[Row]) -> list[str]:
@@ -56,7 +56,7 @@ def fit_rows(
         for row in rows:
             tables[row.name].append(row.columns(reading))
             if banding is not None and beside:
-                row.mixture.score(tables[row.name][-1])
+                row.score(reading, tables[row.name][-1])
     if tokens == 0:
         raise CorpusError(
             "the text to fit the weights on is empty; give more, or use --mixture online"

@@ -70,7 +70,7 @@ def progressive(
         for row in rows:
             began = time.perf_counter()
             columns = row.columns(reading)
-            scored = row.mixture.score(columns)
+            scored = row.score(reading, columns)
             mixing = time.perf_counter() - began
             row.seconds += mixing + sum(reading.seconds[name] for name in ("network", *row.experts))
             row.compare(columns)

@@ -6,7 +6,7 @@ from typing import final
 import numpy as np
 from jaxtyping import Float
 
-from unbounded.predict import Fixed, Mixture, Online, Reading, fit_weights
+from unbounded.predict import Fixed, Gated, Mixture, Online, Reading, Scored, fit_weights
 from unbounded.score.metrics import BANDS, Tally, surprise
 from unbounded.types import Ids, Probs, Table
 
@@ -15,9 +15,12 @@ ROWS: dict[str, tuple[str, ...]] = {
     "unigram": ("static", "uniform", "unigram"),
     "local": ("static", "uniform", "local"),
     "unbounded": ("static", "uniform", "unbounded"),
-    "full": ("static", "uniform", "unigram", "local", "unbounded"),
+    "full": ("static", "uniform", "unigram", "ngram", "local", "unbounded"),
 }
 """The paper's four rows and all experts together; "we always interpolate … with the uniform"."""
+
+GATED = ("full",)
+"""Rows whose weights depend on the state before each word; the others learn one set of weights."""
 
 TITLES = {
     "static": "static",
@@ -29,14 +32,23 @@ TITLES = {
 """What people call them."""
 
 
+def new_mixture(name: str, experts: Sequence[str], width: int) -> Mixture:
+    """How a row mixes its experts."""
+    if name in GATED:
+        return Gated(len(experts), groups=[width] if width else [])
+    return Online(len(experts))
+
+
 @final
 class Row:
     """One row: a mixture over some of the experts, its sums (all, recent, by band) and its time."""
 
-    def __init__(self, name: str, experts: Sequence[str]) -> None:
+    def __init__(self, name: str, experts: Sequence[str], width: int = 0) -> None:
+        """A `width` is that of the states; a gated row without it looks at its own past only."""
         self.name = name
         self.experts = tuple(experts)
-        self.mixture: Mixture = Online(len(self.experts))
+        self._width = width if name in GATED else 0
+        self.mixture: Mixture = new_mixture(name, self.experts, width)
         self.fitted: Fixed | None = None
         self.fitted_tally = Tally()
         self.tally = Tally()
@@ -48,6 +60,10 @@ class Row:
     def columns(self, reading: Reading) -> Table:
         """This row's part of a reading's table."""
         return reading.table[:, [reading.experts.index(name) for name in self.experts]]
+
+    def score(self, reading: Reading, columns: Table) -> Scored:
+        """Mix this row's columns of a reading, and learn from them."""
+        return self.mixture.score(columns, reading.hidden if self._width else None)
 
     def fit(self, table: Table, *, beside: bool = False) -> None:
         """Fix the weights at those that suit `table` best; `beside` keeps the online ones too."""

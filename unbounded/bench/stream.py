@@ -1,0 +1,221 @@
+"""One reading of a text under several rows, each row's time as if it had been alone."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
+from typing import final
+
+import numpy as np
+from jaxtyping import Float
+
+from unbounded.bench.scratch import Scratch
+from unbounded.config import MemoryConfig, build_online
+from unbounded.lm import LanguageModel, Pretrained
+from unbounded.predict import Cache, Online, OnlineModel, Reading
+from unbounded.predict.experts import unit_length
+from unbounded.score.metrics import Tally, surprise
+from unbounded.score.rows import ROWS, Row
+from unbounded.types import Hidden, Ids, Probs, State
+
+ALWAYS = ("static", "unbounded")
+"""Rows that are scored from the first word on; the others only near a mark."""
+
+NEAR_A_MARK = ("local", "full")
+
+
+@final
+class Watched(LanguageModel):
+    """A network whose last states can be seen from outside."""
+
+    def __init__(self, lm: LanguageModel) -> None:
+        self.lm, self.base_size, self.width = lm, lm.base_size, lm.width
+        self.now, self.state = lm.start()
+        self._before, self._after = self.now, self.now
+
+    @property
+    def hidden(self) -> Hidden:
+        """The states before each of the words last read."""
+        return np.concatenate([self._before, self._after[:-1]])
+
+    def ahead(self, ids: Ids) -> Hidden:
+        """The states before each of these words if they came next; changes nothing."""
+        return np.concatenate([self.now, self.lm.advance(self.state, ids)[0][:-1]])
+
+    def start(self) -> tuple[Hidden, State]:
+        """The network's."""
+        return self.lm.start()
+
+    def advance(self, state: State, words: Ids) -> tuple[Hidden, State]:
+        """The network's, and remembered."""
+        self._before = self.now
+        self._after, self.state = self.lm.advance(state, words)
+        self.now = self._after[-1:]
+        return self._after, self.state
+
+    def prob(self, hidden: Hidden, words: Ids) -> Probs:
+        """The network's."""
+        return self.lm.prob(hidden, words)
+
+    def dense(self, hidden: Hidden) -> Float[np.ndarray, "n v"]:
+        """The network's."""
+        return self.lm.dense(hidden)
+
+
+@final
+class Line:
+    """One row: its mixture, and its seconds since the start and in the present stretch."""
+
+    def __init__(self, name: str, width: int) -> None:
+        self.experts = ROWS[name]
+        self._row = Row(name, self.experts, width)
+        self.words, self.seconds = 0, 0.0
+        self.start_stretch()
+
+    def start_stretch(self) -> None:
+        """Begin the stretch's sums anew."""
+        self.stretch, self.stretch_seconds = Tally(), 0.0
+
+    def count(
+        self,
+        reading: Reading,
+        columns: Mapping[str, Probs],
+        seconds: Mapping[str, float],
+        *,
+        timed: bool = True,
+    ) -> None:
+        """Mix a block, given what each expert said and the seconds that took."""
+        table = np.stack([columns[name] for name in self.experts], axis=1)
+        began = time.perf_counter()
+        scored = self._row.score(reading, table)
+        taken = time.perf_counter() - began
+        if not timed:
+            return
+        taken += sum(seconds[name] for name in ("network", *self.experts))
+        self.words += len(table)
+        self.seconds += taken
+        self.stretch.add(float(surprise(scored.prob).sum()), len(table), 0)
+        self.stretch_seconds += taken
+
+    @property
+    def stream_us(self) -> float:
+        """Microseconds a word of all words so far."""
+        return 1e6 * self.seconds / max(self.words, 1)
+
+    @property
+    def stretch_us(self) -> float:
+        """Microseconds a word of the present stretch."""
+        return 1e6 * self.stretch_seconds / max(self.stretch.tokens, 1)
+
+
+@final
+class Stream:
+    """A text being read: static and unbounded all the way, the other rows where they are asked for.
+
+    The unbounded row is an `OnlineModel` that reads as it always does. The local cache is filled
+    and its rows' mixtures learn over twice its window before a mark: it forgets the rest anyway.
+    """
+
+    def __init__(
+        self,
+        model: Pretrained,
+        size: int,
+        words: Iterator[str],
+        block: int,
+        config: MemoryConfig,
+        scratch: Scratch,
+    ) -> None:
+        built = build_online(model, size, ROWS["full"], config).experts
+        unbounded = {name: built[name] for name in ROWS["unbounded"]}
+        self._others = {name: built[name] for name in built if name not in unbounded}
+        self.lm = Watched(model.lm)
+        self.online = OnlineModel(
+            self.lm, model.vocabulary.copy(), unbounded, Online(len(unbounded))
+        )
+        self.lines = {name: Line(name, model.lm.width) for name in (*ALWAYS, *NEAR_A_MARK)}
+        self.done = 0
+        self.block = block
+        self.block_seconds: list[float] = []
+        self.start_stretch()
+        self._longest = 0.0
+        self._words = words
+        self._config = config
+        self._scratch = scratch
+
+    @property
+    def unbounded(self) -> Cache:
+        """The unbounded cache."""
+        return self._cache("unbounded")
+
+    @property
+    def local(self) -> Cache:
+        """The local cache."""
+        return self._cache("local")
+
+    @property
+    def longest_stall(self) -> float:
+        """Seconds by which the slowest block so far took longer than the median one."""
+        return self._longest - float(np.median(self.block_seconds or [0.0]))
+
+    @property
+    def experts_us(self) -> dict[str, float]:
+        """Microseconds a word of the network and of each expert in the present stretch."""
+        words = max(self.lines["unbounded"].stretch.tokens, 1)
+        return {name: 1e6 * seconds / words for name, seconds in self._parts.items()}
+
+    def start_stretch(self) -> None:
+        """Begin the sums of a stretch anew."""
+        self._parts: dict[str, float] = {}
+        for line in self.lines.values():
+            line.start_stretch()
+
+    def keys(self, hidden: Hidden) -> Hidden:
+        """What the caches are searched by."""
+        return unit_length(hidden) if self._config.normalize else hidden
+
+    def take(self, count: int) -> list[str]:
+        """The next words of the text, which are to be given to `read`."""
+        return list(islice(self._words, count))
+
+    def read_to(self, place: int, mark: int, show: Callable[[int, str], None]) -> None:
+        """Read on up to a place on the way to a mark."""
+        near = mark - 2 * self._config.window
+        while self.done < place:
+            words = self.take(min(self.block, place - self.done))
+            self.read(words, near=self.done + len(words) > near)
+            show(self.done, f"{self.lines['unbounded'].stream_us:,.0f} µs/word")
+
+    def read(self, words: list[str], *, near: bool = True, timed: bool = True) -> None:
+        """Read a block under the rows that are always scored, and the others if a mark is near.
+
+        A pause counts as a stall even where the rows are not timed.
+        """
+        began = time.perf_counter()
+        reading = self.online.read(words)
+        seconds = time.perf_counter() - began
+        self._longest = max(self._longest, seconds)
+        if timed and len(words) == self.block:
+            self.block_seconds.append(seconds)
+        hidden, ids = self.lm.hidden, reading.ids
+        columns = dict(zip(reading.experts, reading.table.T, strict=True))
+        parts = {name: reading.seconds[name] for name in ("network", *columns)}
+        if near:
+            for name, expert in self._others.items():
+                began = time.perf_counter()
+                columns[name] = expert.score(hidden, ids)
+                parts[name] = time.perf_counter() - began
+        else:
+            for name in ("unigram", "ngram"):
+                self._others[name].observe(hidden, ids)
+        for name, line in self.lines.items():
+            if near or name in ALWAYS:
+                line.count(reading, columns, parts, timed=timed)
+        if timed:
+            for name, taken in parts.items():
+                self._parts[name] = self._parts.get(name, 0.0) + taken
+        self._scratch.append(self.keys(hidden), ids)
+        self.done += len(words)
+
+    def _cache(self, name: str) -> Cache:
+        found = {**self.online.experts, **self._others}[name]
+        assert isinstance(found, Cache)
+        return found

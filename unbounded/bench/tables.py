@@ -1,0 +1,60 @@
+"""The figures for people."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from unbounded.score.rows import TITLES
+
+_MEGA = 1_000_000
+
+
+def read_table(mark: int, figures: Mapping[str, Any]) -> str:
+    """What reading costs at one mark."""
+    perplexity, paper = figures["perplexity"], figures["paper_ratio"]
+    lines = [
+        f"{mark:,} entries, measured on the last {figures['stretch']:,} words",
+        f"{'':28}{'µs/word':>9}{'to static':>11}{'paper':>12}{'perplexity':>12}",
+    ]
+    for name in ("static", "local", "unbounded", "full"):
+        us = figures[f"{name}_us"]
+        said = "{:.1f} to {:.1f}".format(*paper[name]) if name in paper else ""
+        lines.append(
+            f"{TITLES[name]:28}{us:>9,.1f}{us / figures['static_us']:>11.2f}{said:>12}"
+            f"{perplexity[name]:>12,.2f}"
+        )
+    plain = figures["plain_cache_us"]
+    lines += [
+        f"{'plain neural cache':28}{plain:>9,.1f}{plain / figures['static_us']:>11.2f}",
+        f"{'unbounded, whole stream':28}{figures['stream_us']:>9,.1f}"
+        f"{figures['stream_ratio']:>11.2f}",
+        f"{'search alone':28}{figures['search_us']:>9,.1f}"
+        f"  {figures['queries_per_second']:,.0f} a second, "
+        f"{figures['search_ratio']:.1f} times stock",
+        f"{'search alone, stock faiss':28}{figures['stock_search_us']:>9,.1f}"
+        f"  {figures['stock_queries_per_second']:,.0f} a second",
+        "perplexity with nothing of the stretch in the memory, weights fitted: "
+        f"{perplexity['unbounded_frozen']:,.2f}, stock faiss {perplexity['stock']:,.2f}, "
+        f"kNN-LM {perplexity['knn_lm']:,.2f}",
+        f"one prediction: median {figures['predict_us']['median']:,.0f} µs, "
+        f"99th percentile {figures['predict_us']['p99']:,.0f} µs; "
+        f"longest stall {figures['longest_stall_s']:.2f} s",
+        f"memory: {figures['bytes_per_entry']:,.0f} bytes an entry; peak RSS "
+        f"{figures['peak_rss'] / _MEGA:,.0f} MB, "
+        f"{figures['peak_rss_beyond_model'] / _MEGA:,.0f} MB beyond the model",
+    ]
+    return "\n".join(lines)
+
+
+def search_table(mark: int, figures: Mapping[str, Any]) -> str:
+    """How the indexes compare at one mark."""
+    lines = [
+        f"{mark:,} entries",
+        f"{'':8}{'queries/s':>11}{'to stock':>10}{'recall':>8}{'filled':>8}"
+        f"{'bytes':>8}{'adds/s':>11}",
+    ]
+    lines += [
+        f"{name:8}{row['queries_per_second']:>11,.0f}{row['ratio']:>10.2f}{row['recall']:>8.3f}"
+        f"{row['filled']:>8.3f}{row['bytes_per_entry']:>8,.0f}{row['adds_per_second']:>11,.0f}"
+        for name, row in figures.items()
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,242 @@
+"""Codes in lists of near ones, which are cut in two as they grow: no training, no pause."""
+
+from collections.abc import Mapping
+from typing import final
+
+import numpy as np
+from jaxtyping import Int32, UInt64
+
+from unbounded.memory.chunks import (
+    LISTS,
+    TAKEN,
+    Chunks,
+    append_all,
+    cut_in_two,
+    nearest_list,
+)
+from unbounded.memory.codes import CENTROID_WORDS, WORDS, Coded, Coder
+from unbounded.memory.probe import choose, probe
+from unbounded.memory.scan import CHUNK, GROUP
+from unbounded.memory.threads import in_parallel
+
+LOOKED_AT = 8
+"""Entries looked at for each neighbor asked for."""
+
+FEWEST = 1024
+"""Entries looked at for however few neighbors: one list alone often misses the very nearest."""
+
+# A list is not cut below this.
+_SHORTEST = 256
+
+# Room for one chunk in so many is kept free: at a million entries two of 72 bytes each.
+_SPARE = 32
+
+
+Packed = UInt64[np.ndarray, "n k"]
+Assigned = Int32[np.ndarray, " n"]
+
+
+@final
+class Lists:
+    """Entries (code, position) in lists; the centroid of a list is itself a code.
+
+    A search looks into the lists with the nearest centroids until they hold `LOOKED_AT` times as
+    many entries as it wants, and at least `FEWEST`. A list that has outgrown 0.7 √entries is cut
+    in two, so lists follow the keys wherever these drift, and the longest pause is that of some
+    lists being cut. Lists are cut each time `settle` entries have come and at no other time:
+    between, a search looks into the same lists however the stream is cut into blocks.
+    """
+
+    def __init__(self, coder: Coder, settle: int) -> None:
+        self.coder = coder
+        self._settle_every = settle
+        self.entries = 0
+        self._chunks = Chunks(
+            np.empty((0, WORDS * CHUNK), np.uint32),
+            np.empty(0, np.int32),
+            np.full(CHUNK, -1, np.int32),
+            np.full(CHUNK, -1, np.int32),
+            np.zeros(CHUNK, np.int64),
+            np.zeros(CHUNK, np.int64),
+            np.zeros((1, CENTROID_WORDS * CHUNK), np.uint32),
+            np.array([1, 0, -1]),
+        )
+
+    def __len__(self) -> int:
+        return self.entries
+
+    @property
+    def count(self) -> int:
+        """How many lists there are."""
+        return int(self._chunks.counts[LISTS])
+
+    @property
+    def bytes(self) -> int:
+        """All that is allocated, room for growth included."""
+        return sum(array.nbytes for array in self._chunks) + self.coder.axes.nbytes
+
+    @property
+    def room(self) -> int:
+        """How many entries may come until lists are cut."""
+        return self._settle_every - self.entries % self._settle_every
+
+    def find(self, coded: Coded, k: int, own_past: bool) -> tuple[Packed, Assigned]:
+        """The nearest entries of each query, packed as `Nearest` packs them, in no order.
+
+        And the list of each query. With `own_past` a query also sees the queries before it, as if
+        they had been added.
+        """
+        n = len(coded.codes)
+        chosen, used = self._choose(coded, min(max(LOOKED_AT * k, FEWEST), self.entries))
+        best = np.empty((n, k), np.uint64)
+        own = in_chunks(coded.codes if own_past else coded.codes[:0])
+
+        def part(start: int, stop: int) -> None:
+            probe(
+                self._chunks,
+                coded.queries,
+                coded.offsets,
+                coded.scales,
+                start,
+                stop,
+                chosen,
+                used,
+                own,
+                self.entries,
+                best,
+            )
+
+        in_parallel(part, n)
+        return best, chosen[:, 0]
+
+    def _choose(self, coded: Coded, wanted: int) -> tuple[np.ndarray, np.ndarray]:
+        n, enough = len(coded.codes), False
+        # Twice as many lists as it should take; where they are too short, all.
+        most = min(self.count, 4 + 2 * wanted * self.count // self.entries)
+        while not enough:
+            chosen, used = np.empty((n, most), np.int32), np.empty(n, np.int32)
+            done: list[bool] = []
+
+            def part(start: int, stop: int) -> None:
+                rows = coded.rows(start, stop)
+                done.append(
+                    choose(
+                        self._chunks,
+                        rows.queries,
+                        rows.offsets,
+                        rows.scales,
+                        rows.totals,
+                        wanted,
+                        chosen[start:stop],
+                        used[start:stop],
+                    )
+                )
+
+            in_parallel(part, n)
+            enough, most = all(done), self.count
+        return chosen, used
+
+    def add(self, coded: Coded) -> None:
+        """Append entries, cutting lists wherever that is due."""
+        start = 0
+        while start < len(coded.codes):
+            piece = coded.rows(start, start + self.room)
+            self.add_block(piece, self._nearest(piece))
+            start += len(piece.codes)
+
+    def add_block(self, coded: Coded, lists: Assigned) -> None:
+        """Append a block for which there is room, then cut lists if that is due."""
+        self._reserve(self._chunks_for(lists))
+        append_all(self._chunks, lists, coded.codes, self.entries)
+        self.entries += len(lists)
+        if self.entries % self._settle_every == 0:
+            self._settle()
+
+    def _nearest(self, coded: Coded) -> np.ndarray:
+        lists = np.empty(len(coded.codes), np.int32)
+
+        def part(start: int, stop: int) -> None:
+            rows = coded.rows(start, stop)
+            nearest_list(
+                self._chunks,
+                rows.queries,
+                rows.offsets,
+                rows.scales,
+                rows.totals,
+                lists[start:stop],
+            )
+
+        in_parallel(part, len(lists))
+        return lists
+
+    def _settle(self) -> None:
+        """Cut every list that has grown too long."""
+        longest = max(_SHORTEST, int(0.7 * self.entries**0.5))
+        long = np.flatnonzero(self._chunks.lengths > longest).tolist()
+        while long:
+            # Cut in two, a list ends in one chunk more that is not full.
+            self._reserve(1)
+            at, new = long.pop(), self.count
+            cut_in_two(self._chunks, at, self.coder.steps)
+            long += [each for each in (at, new) if self._chunks.lengths[each] > longest]
+        self._chunks.settled[:] = self._chunks.lengths
+
+    def _chunks_for(self, lists: np.ndarray) -> int:
+        """How many chunks more it takes to append an entry to each of these lists."""
+        lengths = self._chunks.lengths
+        came = np.bincount(lists, minlength=len(lengths))
+        return int((-(-(lengths + came) // CHUNK) + -lengths // CHUNK).sum())
+
+    def _reserve(self, new: int) -> None:
+        """Room for so many chunks more, and for a list more."""
+        chunks = self._chunks
+        needed = int(chunks.counts[TAKEN]) + new
+        if needed > len(chunks.next):
+            size = needed + needed // _SPARE
+            chunks = chunks._replace(
+                codes=_longer(chunks.codes, size), next=_longer(chunks.next, size)
+            )
+        if self.count == len(chunks.heads):
+            size = self.count + max(CHUNK, self.count // 16 // CHUNK * CHUNK)
+            chunks = chunks._replace(
+                heads=_longer(chunks.heads, size),
+                tails=_longer(chunks.tails, size),
+                lengths=_longer(chunks.lengths, size),
+                settled=_longer(chunks.settled, size),
+                centroids=_longer(chunks.centroids, size // CHUNK),
+            )
+        self._chunks = chunks
+
+    def state(self) -> dict[str, np.ndarray]:
+        """All entries, as arrays."""
+        chunks, taken = self._chunks, int(self._chunks.counts[TAKEN])
+        kept = {
+            name: (array[:taken] if name in ("codes", "next") else array).copy()
+            for name, array in zip(Chunks._fields, chunks, strict=True)
+        }
+        return kept | self.coder.state()
+
+    @staticmethod
+    def restored(state: Mapping[str, np.ndarray], settle: int) -> "Lists":
+        """The lists that wrote the state."""
+        lists = Lists(Coder.restored(state), settle)
+        lists._chunks = Chunks(*(np.array(state[name]) for name in Chunks._fields))
+        lists.entries = int(lists._chunks.lengths.sum())
+        return lists
+
+
+def in_chunks(codes: np.ndarray) -> np.ndarray:
+    """Codes in the order of chunks; the last chunk is filled up."""
+    padded = np.zeros((-(-len(codes) // CHUNK) * CHUNK, WORDS), np.uint32)
+    padded[: len(codes)] = codes
+    grouped = padded.reshape(-1, CHUNK // GROUP, GROUP, WORDS).transpose(0, 1, 3, 2)
+    return np.ascontiguousarray(grouped).reshape(-1, WORDS * CHUNK)
+
+
+def _longer(rows: np.ndarray, size: int) -> np.ndarray:
+    # Not resized in place: numpy asks for large pages only where it allocates, and lists lie
+    # scattered, so that every chunk would need a page of its own to be looked up.
+    longer = np.empty((size, *rows.shape[1:]), rows.dtype)
+    longer[: len(rows)] = rows
+    longer[len(rows) :] = 0
+    return longer

@@ -1,0 +1,285 @@
+"""From a query to sixty-four codes at once: the inner loop of every search."""
+
+from typing import Any, no_type_check
+
+import llvmlite.binding
+import llvmlite.ir
+import numba
+import numpy as np
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+from unbounded.memory.codes import AXES, CENTROID_WORDS, LENGTH, WORDS, shift_of
+
+CHUNK = 64
+"""Entries that are stored together: 4,352 bytes.
+
+Word w of sixteen of them lies side by side, so that one instruction multiplies four axes of sixteen
+codes.
+"""
+
+GROUP = 16
+
+# Bytes that come from memory together.
+_LINE = 64
+
+WIDE = bool(llvmlite.binding.get_host_cpu_features().get("avx512vnni", False))
+"""Whether this processor multiplies bytes sixty-four at a time; if not, a plain loop does."""
+
+
+@intrinsic
+@no_type_check
+def _keep(typing, values, companions, low, high, kept_values, kept_companions):
+    """Sixteen words and their companions, by address: keep those with low <= word < high."""
+
+    def generate(context, builder, signature, arguments):
+        ir = llvmlite.ir
+        word, bit = ir.IntType(32), ir.IntType(1)
+        words, bits = ir.VectorType(word, GROUP), ir.VectorType(bit, GROUP)
+        compress = cgutils.get_or_insert_function(
+            builder.module,
+            ir.FunctionType(ir.VoidType(), [words, word.as_pointer(), bits]),
+            f"llvm.masked.compressstore.v{GROUP}i32",
+        )
+        values_at, companions_at, low, high, kept_values_at, kept_companions_at = arguments
+
+        def spread(value):
+            nothing = ir.Constant(words, ir.Undefined)
+            one = builder.insert_element(nothing, value, ir.Constant(word, 0))
+            return builder.shuffle_vector(one, nothing, ir.Constant(words, [0] * GROUP))
+
+        def load(address):
+            loaded = builder.load(builder.inttoptr(address, words.as_pointer()))
+            loaded.align = 4
+            return loaded
+
+        found = load(values_at)
+        belongs = builder.and_(
+            builder.icmp_unsigned(">=", found, spread(low)),
+            builder.icmp_unsigned("<", found, spread(high)),
+        )
+        for each, to in ((found, kept_values_at), (load(companions_at), kept_companions_at)):
+            builder.call(compress, [each, builder.inttoptr(to, word.as_pointer()), belongs])
+        mask = builder.bitcast(belongs, ir.IntType(GROUP))
+        return builder.zext(builder.ctpop(mask), ir.IntType(64))
+
+    return (
+        types.int64(types.intp, types.intp, types.uint32, types.uint32, types.intp, types.intp),
+        generate,
+    )
+
+
+@intrinsic
+@no_type_check
+def _fetch(typing, codes):
+    """Ask for a chunk, by its address, before it is needed."""
+
+    def generate(context, builder, signature, arguments):
+        ir = llvmlite.ir
+        byte, word = ir.IntType(8), ir.IntType(32)
+        fetch = cgutils.get_or_insert_function(
+            builder.module,
+            ir.FunctionType(ir.VoidType(), [byte.as_pointer(), word, word, word]),
+            "llvm.prefetch.p0",
+        )
+        read, keep, data = (ir.Constant(word, value) for value in (0, 3, 1))
+        base = builder.inttoptr(arguments[0], byte.as_pointer())
+        for line in range(WORDS * CHUNK * 4 // _LINE):
+            place = builder.gep(base, [ir.Constant(ir.IntType(64), line * _LINE)])
+            builder.call(fetch, [place, read, keep, data])
+        return context.get_dummy_value()
+
+    return types.void(types.intp), generate
+
+
+def _multiplier(words_a_code: int, length: int, halves: bool) -> Any:
+    """An intrinsic: squared distances of one query to a chunk of codes.
+
+    All but offset and scale come by address. Word `length` of a code is its squared length; those
+    before it hold four axes, or with `halves` eight, four of them in the upper halves of the bytes.
+    """
+
+    @intrinsic
+    @no_type_check
+    def multiply(typing, codes, query, offset, scale, out):
+        def generate(context, builder, signature, arguments):
+            _write(builder, arguments, words_a_code, length, halves)
+            return context.get_dummy_value()
+
+        return types.void(
+            types.intp, types.intp, types.float32, types.float32, types.intp
+        ), generate
+
+    return multiply
+
+
+@no_type_check
+def _write(builder, arguments, words_a_code, length, halves):
+    ir = llvmlite.ir
+    word, real = ir.IntType(32), ir.FloatType()
+    words, reals = ir.VectorType(word, GROUP), ir.VectorType(real, GROUP)
+    multiply_add = cgutils.get_or_insert_function(
+        builder.module,
+        ir.FunctionType(words, [words, words, words]),
+        "llvm.x86.avx512.vpdpbusd.512",
+    )
+
+    def pointer(address, kind, index):
+        base = builder.inttoptr(address, kind.as_pointer())
+        return builder.gep(base, [ir.Constant(ir.IntType(64), index)])
+
+    def load(address, kind, index):
+        loaded = builder.load(pointer(address, kind, index))
+        loaded.align = 1
+        return loaded
+
+    def spread(value, vector):
+        nothing = ir.Constant(vector, ir.Undefined)
+        one = builder.insert_element(nothing, value, ir.Constant(word, 0))
+        return builder.shuffle_vector(one, nothing, ir.Constant(words, [0] * GROUP))
+
+    def constant(value):
+        return ir.Constant(words, [value] * GROUP)
+
+    codes_at, query_at, offset, scale, out_at = arguments
+    asked = [spread(load(query_at, word, part), words) for part in range(AXES // 4)]
+    offsets, scales = spread(offset, reals), spread(scale, reals)
+    low, none = constant(0x0F0F0F0F), ir.Constant(reals, [0.0] * GROUP)
+    for group in range(CHUNK // GROUP):
+        # Two sums, so that one need not wait for the other.
+        sums = [constant(0), constant(0)]
+        for part in range(length):
+            packed = load(codes_at, words, group * words_a_code + part)
+            if halves:
+                upper = builder.and_(builder.lshr(packed, constant(4)), low)
+                lower = builder.and_(packed, low)
+                sums[0] = builder.call(multiply_add, [sums[0], lower, asked[2 * part]])
+                sums[1] = builder.call(multiply_add, [sums[1], upper, asked[2 * part + 1]])
+            else:
+                mine = part % 2
+                sums[mine] = builder.call(multiply_add, [sums[mine], packed, asked[part]])
+        products = builder.sitofp(builder.add(*sums), reals)
+        lengths = load(codes_at, reals, group * words_a_code + length)
+        squared = builder.fsub(builder.fadd(offsets, lengths), builder.fmul(scales, products))
+        positive = builder.fcmp_ordered(">", squared, none)
+        stored = builder.store(
+            builder.select(positive, squared, none), pointer(out_at, reals, group)
+        )
+        stored.align = 1
+
+
+_multiply_codes = _multiplier(WORDS, LENGTH, halves=True)
+_multiply_centroids = _multiplier(CENTROID_WORDS, CENTROID_WORDS - 1, halves=False)
+
+
+@numba.njit(cache=True, nogil=True)
+@no_type_check
+def plain_distances(codes, query, offset, scale, out):
+    """The definition of `distances`: one product at a time, sixteen codes side by side."""
+    lengths = codes.view(np.float32)
+    products = np.empty(GROUP, np.int32)
+    for group in range(CHUNK // GROUP):
+        first = group * GROUP * WORDS
+        products[:] = 0
+        for axis in range(AXES):
+            words = codes[first + (axis // 8) * GROUP : first + (axis // 8 + 1) * GROUP]
+            shift = np.uint32(shift_of(axis))
+            asked = np.int32(query[axis])
+            for i in range(GROUP):
+                products[i] += asked * np.int32((words[i] >> shift) & np.uint32(15))
+        for i in range(GROUP):
+            length = lengths[first + LENGTH * GROUP + i]
+            squared = (offset + length) - scale * np.float32(products[i])
+            out[group * GROUP + i] = squared if squared > 0 else np.float32(0)
+
+
+@numba.njit(cache=True, nogil=True)
+@no_type_check
+def wide_distances(codes, query, offset, scale, out):
+    """`distances` with wide instructions."""
+    _multiply_codes(codes.ctypes.data, query.ctypes.data, offset, scale, out.ctypes.data)
+
+
+@numba.njit(cache=True, nogil=True)
+@no_type_check
+def plain_to_centroids(centroids, query, offset, scale, out):
+    """The definition of `to_centroids`."""
+    lengths = centroids.view(np.float32)
+    products = np.empty(GROUP, np.int32)
+    for group in range(CHUNK // GROUP):
+        first = group * GROUP * CENTROID_WORDS
+        products[:] = 0
+        for axis in range(AXES):
+            words = centroids[first + (axis // 4) * GROUP : first + (axis // 4 + 1) * GROUP]
+            shift = np.uint32(8 * (axis % 4))
+            asked = np.int32(query[axis])
+            for i in range(GROUP):
+                products[i] += asked * np.int32((words[i] >> shift) & np.uint32(255))
+        for i in range(GROUP):
+            length = lengths[first + (CENTROID_WORDS - 1) * GROUP + i]
+            squared = (offset + length) - scale * np.float32(products[i])
+            out[group * GROUP + i] = squared if squared > 0 else np.float32(0)
+
+
+@numba.njit(cache=True, nogil=True)
+@no_type_check
+def wide_to_centroids(centroids, query, offset, scale, out):
+    """`to_centroids` with wide instructions."""
+    _multiply_centroids(centroids.ctypes.data, query.ctypes.data, offset, scale, out.ctypes.data)
+
+
+distances: Any = wide_distances if WIDE else plain_distances
+"""Squared distances (CHUNK of them, into `out`) of a query to a chunk of codes."""
+
+to_centroids: Any = wide_to_centroids if WIDE else plain_to_centroids
+"""The same to a chunk of centroids, for which a query has another offset and scale."""
+
+
+@numba.njit(cache=True, nogil=True)
+@no_type_check
+def fetch(codes):
+    """Ask for a chunk before it is needed: chunks of a list lie anywhere in memory."""
+    _fetch(codes.ctypes.data)
+
+
+@numba.njit(cache=True, nogil=True)
+@no_type_check
+def plain_keep(values, companions, n, low, high, kept_values, kept_companions):
+    """The definition of `keep`."""
+    kept = 0
+    for i in range(n):
+        if low <= values[i] < high:
+            kept_values[kept] = values[i]
+            kept_companions[kept] = companions[i]
+            kept += 1
+    return kept
+
+
+@numba.njit(cache=True, nogil=True)
+@no_type_check
+def wide_keep(values, companions, n, low, high, kept_values, kept_companions):
+    """`keep` with wide instructions."""
+    kept = 0
+    whole = n - n % GROUP
+    for first in range(0, whole, GROUP):
+        kept += _keep(
+            values.ctypes.data + 4 * first,
+            companions.ctypes.data + 4 * first,
+            low,
+            high,
+            kept_values.ctypes.data + 4 * kept,
+            kept_companions.ctypes.data + 4 * kept,
+        )
+    return kept + plain_keep(
+        values[whole:],
+        companions[whole:],
+        n - whole,
+        low,
+        high,
+        kept_values[kept:],
+        kept_companions[kept:],
+    )
+
+
+keep: Any = wide_keep if WIDE else plain_keep
+"""Copies the first n words with low <= word < high and their companions; returns how many."""

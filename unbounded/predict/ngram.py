@@ -1,0 +1,135 @@
+"""Counts of what followed the last words, from everything read: a back-off n-gram that learns."""
+
+from collections.abc import Mapping
+from typing import final
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from unbounded.predict.distribution import Dense, Distribution, Even
+from unbounded.predict.experts import Expert, Uniform
+from unbounded.predict.tree import NOWHERE, REPEATS, TOTALS, ask, place, read, weigh
+from unbounded.types import Hidden, Ids, Probs
+
+ORDERS = 5
+"""The longest n-gram: contexts are the last 0, 1, …, 4 words."""
+
+CHUNK = 4096
+"""Words counted between two looks at whether the tables must grow."""
+
+
+@final
+class NGram(Expert):
+    """What followed the last four words, or fewer, wherever they were read before.
+
+    Each context says: the counted followers, discounted; or the one that followed last; or ask the
+    context one word shorter; at the end, even over `size` words. How to weigh the three is learned
+    as it reads (online EM), for each length and kind of context. A shorter context counts a word
+    only when the longer one had not seen it, so that "francisco" is as likely as the number of
+    words it followed (Kneser and Ney, 1995; in compression, update exclusion).
+
+    Each word adds at most five nodes, in practice about three, of 32 bytes each with their share of
+    the table, twice that where the arrays have just doubled.
+
+    >>> ngram = NGram(size=10)
+    >>> words = np.array([1, 2, 3, 4] * 3)
+    >>> ngram.score(np.zeros((12, 1)), words).round(2).tolist()[3::4]
+    [0.03, 0.98, 1.0]
+    """
+
+    def __init__(self, size: int) -> None:
+        self._uniform = Uniform(size)
+        self._nodes = np.zeros((1024, 6), np.int32)
+        self._used = 1  # node 0 is the empty context
+        self._slots = place(self._nodes, self._used)
+        self._contexts = np.full(ORDERS, NOWHERE, np.int64)
+        self._contexts[0] = 0
+        self._learned = np.ones((ORDERS * TOTALS * REPEATS, 3))
+
+    def predict(self, hidden: Hidden) -> Distribution:
+        """What followed the words read last; they are the same whatever the hidden state."""
+        weights = np.empty((ORDERS, 5))
+        weigh(self._nodes, self._learned, self._contexts, weights)
+        return Backed(
+            len(hidden),
+            self._uniform.size,
+            self._slots,
+            self._nodes,
+            self._contexts.copy(),
+            weights,
+        )
+
+    def observe(self, hidden: Hidden, words: Ids) -> None:
+        """Count."""
+        self.score(hidden, words)
+
+    def score(self, hidden: Hidden, words: Ids) -> Probs:
+        """Ask, look, count, word by word."""
+        self._uniform.observe(hidden, words)
+        probs = np.empty(len(words))
+        for start in range(0, len(words), CHUNK):
+            chunk = np.asarray(words[start : start + CHUNK], np.int64)
+            self._reserve(self._used + ORDERS * len(chunk))
+            self._used = read(
+                chunk,
+                1 / self._uniform.size,
+                self._slots,
+                self._nodes,
+                self._used,
+                self._contexts,
+                self._learned,
+                probs[start : start + CHUNK],
+            )
+        return probs
+
+    def state(self) -> dict[str, np.ndarray]:
+        """The nodes, where the text stands among them, and how contexts are weighed."""
+        return {
+            "nodes": self._nodes[: self._used].copy(),
+            "contexts": self._contexts.copy(),
+            "learned": self._learned.copy(),
+        }
+
+    def load(self, state: Mapping[str, np.ndarray]) -> None:
+        """Become what wrote the state."""
+        self._nodes = state["nodes"].copy()
+        self._used = len(self._nodes)
+        self._reserve(self._used + 1)
+        self._contexts = state["contexts"].copy()
+        self._learned = state["learned"].copy()
+
+    def _reserve(self, nodes: int) -> None:
+        if nodes > len(self._nodes):
+            # A power of two, so that growth is linear over all and the table's mask is one less.
+            grown = np.zeros((1 << (nodes - 1).bit_length(), 6), np.int32)
+            grown[: self._used] = self._nodes[: self._used]
+            self._nodes = grown
+            self._slots = place(grown, self._used)
+
+
+@final
+class Backed(Distribution):
+    """What a chain of contexts says, each backing off to the next shorter; alike at every step."""
+
+    def __init__(
+        self,
+        steps: int,
+        size: int,
+        slots: Int[np.ndarray, " slots"],
+        nodes: Int[np.ndarray, "nodes 6"],
+        contexts: Int[np.ndarray, " orders"],
+        weights: Float[np.ndarray, "orders 5"],
+    ) -> None:
+        self._steps = steps
+        self._size = size
+        self._tables = (slots, nodes, contexts, weights)
+
+    def prob(self, words: Ids) -> Probs:
+        """The chain's probability of one word a step."""
+        base = Even(len(words), self._size).prob(words)
+        out: Probs = ask(np.asarray(words, np.int64), base, *self._tables)
+        return out
+
+    def dense(self, size: int) -> Dense:
+        """The chain's probability of every word."""
+        return np.tile(self.prob(np.arange(size)), (self._steps, 1))
