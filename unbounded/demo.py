@@ -53,5 +53,5 @@ def demo_model(folder: Path, seed: int, show: Callable[[Progress, int], None]) -
 
 
 def demo_evaluation(model: Pretrained, text: DemoText, **more: Any) -> Evaluation:
-    """The paper's four rows on one of the demonstration's texts."""
+    """The paper's four rows, and all together, on one of the demonstration's texts."""
     return evaluate(model, text, EvaluationConfig(tokens=READ_TOKENS, every=2_000), **more)

@@ -230,10 +230,11 @@ CODED: dict[str, Callable[[], Expert]] = {
 
 @pytest.mark.parametrize("name", CODED)
 def test_where_keys_are_coded_a_block_stays_within_a_stated_tolerance(name: str) -> None:
-    """Coded keys are known less well than a block's own, so blocks and steps differ, a little.
+    """In nats a word, with a tenth of the weight on the uniform.
 
-    Against exact search the codes themselves make a difference too; both are held to what was
-    measured here, in nats a word with a tenth of the weight on the uniform.
+    Auto knows a block's own keys by their codes too, so blocks and steps agree; IVFPQ knows them
+    exactly, and they differ a little. Against exact search the codes make a difference of their
+    own: these words are drawn by lot, and to be less sure of the nearest is better then.
     """
     words = np.random.default_rng(5).integers(0, SIZE, 900)
     hidden = states_of(words)
@@ -248,8 +249,8 @@ def test_where_keys_are_coded_a_block_stays_within_a_stated_tolerance(name: str)
 
     block, steps = nats(CODED[name], 300), nats(CODED[name], 1)
     exact = nats(lambda: Cache(Memory(Flat(5)), SIZE, k=32), 300)
-    assert abs(block - steps) < 0.1  # measured: auto 0.063, ivfpq 0.001
-    assert abs(block - exact) < 0.1  # measured: auto 0.012, ivfpq 0.004
+    assert abs(block - steps) < (1e-6 if name == "auto" else 0.01)  # measured: auto 0, ivfpq 0.001
+    assert abs(block - exact) < 0.15  # measured: auto 0.117, of gain, ivfpq 0.004
 
 
 @pytest.mark.parametrize("name", CODED)

@@ -26,7 +26,7 @@ SMALL = {
     Flat: Case(lambda: Flat(WIDTH), 1),
     Window: Case(lambda: Window(WIDTH, size=500), 1),
     IVFPQ: Case(lambda: IVFPQ(WIDTH, lists=16, probes=8, code_size=16, train_at=600), 0.9),
-    Auto: Case(lambda: Auto(WIDTH, exact=512), 0.7),
+    Auto: Case(lambda: Auto(WIDTH, exact=512), 0.75),
 }
 
 FOUND = [
@@ -65,8 +65,8 @@ def test_what_is_found_is_at_the_distance_that_is_told(kind: type[Index], count:
     index.add(keys)
     squared, positions = index.search(queries, 64)
     truth = np.take_along_axis(brute(keys, queries), positions, axis=1)
-    # Exact to float32; a code of a few bits a dimension is not: measured 0.13 at the worst.
-    tolerance = 0.25 if index.events else 1e-5
+    # Exact to float32; a code of four bits a dimension is not: measured 0.05 at the worst.
+    tolerance = 0.1 if index.events else 1e-5
     scale = (queries**2).sum(axis=1).mean()
     assert np.abs(squared - truth).mean() <= tolerance * scale
 
@@ -82,7 +82,7 @@ def test_the_nearest_are_found(kind: type[Index]) -> None:
     recall = np.mean(
         [len(np.intersect1d(a, b)) / 64 for a, b in zip(positions, nearest, strict=True)]
     )
-    # Measured: IVFPQ 0.97, Auto 0.75.
+    # Measured: IVFPQ 0.97, Auto 0.81.
     assert recall >= case.recall - 1e-3
 
 
@@ -306,5 +306,5 @@ def test_a_block_stays_near_single_steps_when_keys_are_coded(kind: type[Index]) 
     positions = index.search_block(keys[700:], 40)[1]
     steps = by_steps(index, keys[700:], 40)
     shared = [len(np.intersect1d(positions[t], places)) / 40 for t, (_, places) in enumerate(steps)]
-    # Measured: IVFPQ 0.99; Auto's room ends within this block.
+    # Measured: IVFPQ 0.99, Auto 1, though its room ends within this block.
     assert np.mean(shared) >= (0.9 if index.events else 1)

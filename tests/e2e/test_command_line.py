@@ -72,7 +72,8 @@ def test_evaluation_has_the_shape_of_the_design(place: Path) -> None:
     assert ran.returncode == 0, ran.stderr
     figures = json.loads(ran.stdout)
     assert figures.keys() >= {"tokens", "oov_rate", "vocabulary", "rows"}
-    assert [row["name"] for row in figures["rows"]] == ["static", "unigram", "local", "unbounded"]
+    names = [row["name"] for row in figures["rows"]]
+    assert names == ["static", "unigram", "local", "unbounded", "full"]
     for row in figures["rows"]:
         assert row.keys() >= {
             "name",
@@ -256,8 +257,8 @@ def test_the_commands_defaults_are_those_of_the_settings() -> None:
     assert said["cutoffs"].default == "2k,10k,40k"
     asked = inspect.signature(evaluate).parameters
     assert asked["index"].default == MemoryConfig().index
-    assert asked["sharpness"].default == MemoryConfig().kernel.sharpness
-    assert asked["local_sharpness"].default == MemoryConfig().local_kernel.sharpness
+    assert asked["sharpness"].default == MemoryConfig().kernel
+    assert asked["local_sharpness"].default == MemoryConfig().local_kernel
     assert asked["normalize"].default == MemoryConfig().normalize
     assert asked["mixture"].default == EvaluationConfig().mixture
     assert asked["rows"].default == ",".join(EvaluationConfig().rows)

@@ -47,8 +47,8 @@ def test_few_neighbors_are_looked_for_in_more_than_one_list(k: int) -> None:
     index = Auto(8, exact=256)
     index.add(keys)
     positions = index.search(keys[:200], k)[1]
-    # Measured 1; 0.78 where k = 1 looked at eight entries, which is one list.
-    assert (positions == np.arange(200)[:, None]).any(axis=1).mean() > 0.98
+    # Measured 0.99; 0.78 where k = 1 looked at eight entries, which is one list.
+    assert (positions == np.arange(200)[:, None]).any(axis=1).mean() > 0.95
 
 
 def test_room_counts_down_to_the_next_rearrangement() -> None:
@@ -66,7 +66,7 @@ def test_an_entry_is_sixty_eight_bytes_and_little_more() -> None:
     index = Auto(64, exact=1024)
     for seed in range(6):
         index.add(np.random.default_rng(seed).normal(size=(10_000, 64)).astype(np.float32))
-    # Measured 83.4: half a chunk of 64 for each of some 300 lists, and room to grow.
+    # Measured 81.8: half a chunk of 64 for each of some 300 lists, and room to grow.
     assert 68 < index.bytes / len(index) < 86
 
 
@@ -79,7 +79,7 @@ def test_an_entry_of_a_million_is_at_most_eighty_bytes_all_in() -> None:
         memory.add(states(10_000, seed=seed), words)
         if seed >= 99:
             most = max(most, memory.bytes_per_entry)
-    # Measured 79.0, and 74.9 of it the index.
+    # Measured 79.2, of which the index is 74.7.
     assert most < 80
 
 

@@ -24,7 +24,8 @@ def states(count: int, width: int, seed: int = 0) -> Hidden:
     rng = np.random.default_rng(seed)
     spread = 1 / np.sqrt(1 + np.arange(width))
     turn = np.linalg.qr(np.random.default_rng(width).normal(size=(width, width)))[0]
-    return ((rng.normal(size=(count, width)) * spread) @ turn + 0.5).astype(np.float32)
+    keys: Hidden = ((rng.normal(size=(count, width)) * spread) @ turn + 0.5).astype(np.float32)
+    return keys
 
 
 def same(one: Coded, other: Coded) -> bool:

@@ -38,9 +38,10 @@ def read(lists: Lists, keys: Hidden, k: int) -> list[list[tuple[float, int]]]:
     rows = []
     while len(keys):
         piece, keys = keys[: lists.room], keys[lists.room :]
-        block = lists.block(piece, own_past=True)
-        rows += [packed_pairs(row) for row in lists.find(block, k)]
-        lists.add_block(block)
+        coded = CODER.encode(piece)
+        best, assigned = lists.find(coded, k, own_past=True)
+        rows += [packed_pairs(row) for row in best]
+        lists.add_block(coded, assigned)
     return rows
 
 
@@ -52,7 +53,7 @@ def test_looking_at_everything_is_brute_force_over_the_codes(
     keys, queries = states(1000), CODER.encode(states(20, seed=1))
     lists = filled(keys)
     assert lists.count > 2
-    found = lists.find(lists.block(states(20, seed=1), own_past=False), k)
+    found = lists.find(queries, k, own_past=False)[0]
     truth = squared(queries, CODER.encode(keys).codes)
     for row, distances in zip(found, truth, strict=True):
         assert packed_pairs(row) == nearest(distances, np.arange(1000), k)
@@ -60,15 +61,16 @@ def test_looking_at_everything_is_brute_force_over_the_codes(
 
 def test_at_least_so_many_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     lists = filled(states(4000))
-    block = lists.block(states(30, seed=1), own_past=False)
-    few, all_of_them = lists.find(block, 1), lists.find(block, 600)
-    nearest_of_all = np.array([packed_pairs(row)[0][1] for row in all_of_them])
-    found = np.array([packed_pairs(row)[0][1] for row in few])
-    assert (found == nearest_of_all).all()
+    queries = CODER.encode(states(200, seed=1))
+
+    def first(k: int) -> np.ndarray:
+        return np.array([packed_pairs(row)[0][1] for row in lists.find(queries, k, False)[0]])
+
+    nearest_of_all = first(600)
+    # Measured 1, and 0.59 where one list is all that is looked at.
+    assert (first(1) == nearest_of_all).mean() > 0.9
     monkeypatch.setattr(module, "FEWEST", 1)
-    alone = np.array([packed_pairs(row)[0][1] for row in lists.find(block, 1)])
-    # Measured 0.7 where one list is all that is looked at.
-    assert (alone == nearest_of_all).mean() < 1
+    assert (first(1) == nearest_of_all).mean() < 0.7
 
 
 @given(seed=st.integers(0, 2**32 - 1), cuts=st.lists(st.integers(0, 500), max_size=8))
@@ -92,9 +94,9 @@ def test_reading_is_searching_and_adding_key_by_key() -> None:
     blocks, steps = filled(states(700)), filled(states(700))
     expected = []
     for t in range(300):
-        alone = steps.block(keys[t : t + 1], own_past=False)
-        expected.append(packed_pairs(steps.find(alone, 20)[0]))
-        steps.add(CODER.encode(keys[t : t + 1]))
+        alone = CODER.encode(keys[t : t + 1])
+        expected.append(packed_pairs(steps.find(alone, 20, own_past=False)[0][0]))
+        steps.add(alone)
     assert read(blocks, keys, 20) == expected
 
 
@@ -123,7 +125,7 @@ def test_lists_are_cut_as_they_grow_and_hold_every_entry_once() -> None:
 def test_keys_that_are_all_the_same_end_in_lists_no_longer_than_others() -> None:
     lists = filled(np.ones((3000, 6), np.float32), settle=256)
     assert lists._chunks.settled.max() <= 256
-    found = lists.find(lists.block(np.ones((1, 6), np.float32), own_past=False), 3000)
+    found, _ = lists.find(CODER.encode(np.ones((1, 6), np.float32)), 3000, own_past=False)
     assert [position for _, position in packed_pairs(found[0])] == list(range(3000))
 
 

@@ -20,8 +20,8 @@ MAKE: dict[str, Callable[[], Index]] = {
     "auto, as it switches": lambda: Auto(WIDTH, exact=256),
 }
 EARLIER = {"auto, as it switches": 250}
-"""Pairs that are there before the first of a test: of fifty more, the sixth makes it switch to codes
-and the thirty-eighth cuts lists."""
+"""Pairs that are there before the first of a test: of fifty more, the sixth makes it switch to
+codes, and the thirty-eighth cuts lists."""
 
 
 def stream(count: int, seed: int = 0) -> tuple[Hidden, Ids]:

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.memory.definitions import (
@@ -12,44 +12,25 @@ from tests.memory.definitions import (
     squared,
     squared_to_centroids,
 )
+from unbounded.memory import lists as lists_module
 from unbounded.memory.chunks import Chunks
-from unbounded.memory.codes import Coder
-from unbounded.memory.lists import Block, Lists, in_chunks
-from unbounded.memory.probe import _select, probe
+from unbounded.memory.codes import Coded, Coder
+from unbounded.memory.lists import Lists
+from unbounded.memory.probe import choose
+from unbounded.memory.select import NOTHING
 from unbounded.types import Hidden
-
-NOTHING = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 
 
 def states(count: int, seed: int = 0) -> Hidden:
     return np.random.default_rng(seed).normal(size=(count, 5)).astype(np.float32)
 
 
-@given(
-    seed=st.integers(0, 2**32 - 1),
-    n=st.integers(0, 700),
-    k=st.integers(0, 700),
-    kind=st.sampled_from(["spread", "tied", "same", "heaps"]),
-)
-@settings(deadline=None, max_examples=150)
-def test_what_is_selected_is_the_front_of_what_is_sorted(
-    seed: int, n: int, k: int, kind: str
-) -> None:
-    rng = np.random.default_rng(seed)
-    distances = {
-        "spread": rng.gamma(1, 10.0 ** rng.integers(-30, 30), n),
-        "tied": rng.integers(0, 4, n),
-        "same": np.full(n, 3.5),
-        "heaps": np.where(rng.random(n) < 0.5, 0, 1e30) + rng.random(n),
-    }[kind].astype(np.float32)
-    positions = rng.permutation(n).astype(np.uint32)
-    # More room than there is to read, and what lies there is nearer than all.
-    row, places = np.zeros(n + 40, np.float32), np.full(n + 40, 7, np.uint32)
-    row[:n], places[:n] = distances, positions
-    best = np.zeros(k, np.uint64)
-    _select(row, places, n, np.empty(n, np.uint32), np.empty(n, np.uint32), best)
-    assert packed_pairs(best) == nearest(distances, positions, k)
-    assert (best[min(n, k) :] == NOTHING).all()
+@pytest.fixture
+def wanted(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """How many entries a search looks at, whatever k is."""
+    monkeypatch.setattr(lists_module, "LOOKED_AT", 0)
+    monkeypatch.setattr(lists_module, "FEWEST", request.param)
+    return int(request.param)
 
 
 def looked_into(chunks: Chunks, to_lists: np.ndarray, wanted: int) -> list[int]:
@@ -63,45 +44,60 @@ def looked_into(chunks: Chunks, to_lists: np.ndarray, wanted: int) -> list[int]:
     return looked
 
 
-def found_by(lists: Lists, block: Block, k: int, wanted: int) -> np.ndarray:
-    coded, n = block.coded, len(block.coded.codes)
-    best = np.zeros((n, k), np.uint64)
-    own = in_chunks(coded.codes if len(block.lists) else coded.codes[:0])
-    asked = (coded.queries, coded.offsets, coded.scales, coded.totals)
-    # In two parts, as two threads would.
-    for start, stop in ((0, n // 3), (n // 3, n)):
-        probe(lists._chunks, *asked, wanted, start, stop, own, block.lists, len(lists), best)
-    return best
-
-
-def defined(lists: Lists, block: Block, k: int, wanted: int) -> list[list[tuple[float, int]]]:
-    chunks, coded = lists._chunks, block.coded
+def defined(
+    lists: Lists, coded: Coded, own_past: bool, k: int, wanted: int
+) -> list[list[tuple[float, int]]]:
+    chunks = lists._chunks
     to_lists = squared_to_centroids(coded, centroids(chunks))
     members = every_list(chunks)
     rows = []
     for t in range(len(coded.codes)):
         looked = looked_into(chunks, to_lists[t], wanted)
         there = np.concatenate([members[at] for at in looked])
-        past = [i for i in range(min(t, len(block.lists))) if block.lists[i] in looked]
+        past = [i for i in range(t if own_past else 0) if to_lists[i].argmin() in looked]
         codes = np.concatenate([there, coded.codes[past]])
         positions = np.concatenate([positions_of(there), len(lists) + np.array(past, np.int64)])
         rows.append(nearest(squared(coded.rows(t, t + 1), codes)[0], positions, k))
     return rows
 
 
-@pytest.mark.parametrize("wanted", [1, 70, 800, 1500])
+def grown() -> Lists:
+    """Lists that have grown since they were last cut, and with room in their last chunks."""
+    lists = Lists(Coder(states(300)), settle=256)
+    lists.add(lists.coder.encode(states(1500)))
+    assert lists.count > 5
+    return lists
+
+
+@pytest.mark.parametrize("wanted", [1, 70, 800, 1500], indirect=True)
 @pytest.mark.parametrize("own_past", [False, True])
 @pytest.mark.parametrize("k", [1, 30, 3000])
 def test_a_probe_finds_the_nearest_in_the_nearest_lists_and_in_its_own_past(
     wanted: int, own_past: bool, k: int
 ) -> None:
+    lists = grown()
+    coded = lists.coder.encode(states(150, seed=1))
+    found, assigned = lists.find(coded, k, own_past)
+    assert [packed_pairs(row) for row in found] == defined(lists, coded, own_past, k, wanted)
+    to_lists = squared_to_centroids(coded, centroids(lists._chunks))
+    np.testing.assert_array_equal(assigned, to_lists.argmin(axis=1))
+
+
+@pytest.mark.parametrize("wanted", [300], indirect=True)
+@given(seed=st.integers(0, 2**32 - 1), k=st.integers(1, 500), coarse=st.sampled_from([0.5, 1, 3]))
+@settings(
+    deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_of_those_that_are_as_near_the_oldest_are_found(
+    wanted: int, seed: int, k: int, coarse: float
+) -> None:
+    """Keys on a grid: many distances are the same, and the last that is found is one of many."""
+    keys = np.round(states(1000, seed) / coarse) * np.float32(coarse)
     lists = Lists(Coder(states(300)), settle=256)
-    # Not a multiple of what settles: lists have grown since they were last cut.
-    lists.add(lists.coder.encode(states(1500)))
-    assert lists.count > 5
-    block = lists.block(states(150, seed=1), own_past)
-    found = found_by(lists, block, k, wanted)
-    assert [packed_pairs(row) for row in found] == defined(lists, block, k, wanted)
+    lists.add(lists.coder.encode(keys))
+    coded = lists.coder.encode(keys[:10])
+    found, _ = lists.find(coded, k, own_past=True)
+    assert [packed_pairs(row) for row in found] == defined(lists, coded, True, k, wanted)
 
 
 def test_a_query_sees_of_its_block_what_came_before_it_and_nothing_else() -> None:
@@ -109,6 +105,20 @@ def test_a_query_sees_of_its_block_what_came_before_it_and_nothing_else() -> Non
     keys = np.ones((130, 5), np.float32)
     lists = Lists(Coder(states(300)), settle=256)
     lists.add(lists.coder.encode(keys[:1]))
-    found = found_by(lists, lists.block(keys, own_past=True), 200, 1)
+    found, _ = lists.find(lists.coder.encode(keys), 200, own_past=True)
     for t, row in enumerate(found):
         assert [position for _, position in packed_pairs(row)] == list(range(t + 1))
+        assert (row == NOTHING).sum() == 200 - t - 1
+
+
+def test_too_few_columns_for_the_lists_that_are_needed_are_told() -> None:
+    lists = grown()
+    coded = lists.coder.encode(states(3, seed=1))
+    asked = (coded.queries, coded.offsets, coded.scales, coded.totals)
+    used = np.empty(3, np.int32)
+    assert not choose(lists._chunks, *asked, 1500, np.empty((3, 2), np.int32), used)
+    chosen = np.empty((3, lists.count), np.int32)
+    assert choose(lists._chunks, *asked, 1500, chosen, used)
+    assert (used == lists.count).all()
+    assert choose(lists._chunks, *asked, 1, chosen, used)
+    assert (used == 1).all()

@@ -27,12 +27,12 @@ DISTANCES: dict[str, Any] = {"plain": plain_distances, "wide": wide_distances}
 TO_CENTROIDS: dict[str, Any] = {"plain": plain_to_centroids, "wide": wide_to_centroids}
 KEEP: dict[str, Any] = {"plain": plain_keep, "wide": wide_keep}
 
-BYTES = {
+BYTES: dict[str, Any] = {
     "random": lambda rng, size: rng.integers(0, 256, size),
     "least": lambda rng, size: np.zeros(size),
     "most": lambda rng, size: np.full(size, 255),
 }
-QUERIES = {
+QUERIES: dict[str, Any] = {
     "random": lambda rng: rng.integers(-127, 128, AXES),
     "least": lambda rng: np.full(AXES, -127),
     "most": lambda rng: np.full(AXES, 127),

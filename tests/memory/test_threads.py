@@ -1,5 +1,6 @@
 import threading
 from collections.abc import Iterator
+from itertools import pairwise
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -26,7 +27,7 @@ def test_the_parts_make_up_all_rows_once(rows: int, count: int) -> None:
     parts.sort()
     assert parts[0][0] == 0
     assert parts[-1][1] == rows
-    assert all(one[1] == other[0] for one, other in zip(parts, parts[1:], strict=False))
+    assert all(one[1] == other[0] for one, other in pairwise(parts))
     assert len(parts) <= count
 
 

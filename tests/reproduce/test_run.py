@@ -41,9 +41,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def meters() -> Meters:
-    from unbounded.cli.reproduce import _meters
+    from unbounded.console import meter
 
-    return _meters
+    return meter
 
 
 def small_corpora(folder: Path, work: Path) -> Corpora:

@@ -34,7 +34,7 @@ from unbounded.config import MemoryConfig
 from unbounded.corpus import Line
 from unbounded.lm import Pretrained
 from unbounded.predict import fit_weights
-from unbounded.predict.distribution import Sparse
+from unbounded.predict.family import Family
 from unbounded.reproduce.paper import TABLE4
 from unbounded.score.metrics import surprise
 from unbounded.types import Ids, Probs, Table
@@ -186,7 +186,7 @@ class _Marker:
         """
         stream, k = self._stream, self._config.k
         memory, static = stream.unbounded.memory, stream.online.experts["static"]
-        hidden, kernel = stream.lm.ahead(ids), self._config.kernel
+        hidden, family = stream.lm.ahead(ids), Family(self._config.kernel)
         self._stock.search(stream.keys(hidden[: stream.block]), k)
         ours, theirs, columns = [], [], []
         for start in range(0, len(ids), stream.block):
@@ -194,15 +194,15 @@ class _Marker:
             states, words = hidden[rows], ids[rows]
             keys = stream.keys(states)
             began = time.perf_counter()
-            memory.search(keys, k)
+            found = memory.search(keys, k)
             ours.append((time.perf_counter() - began) / len(words))
             seconds, squared, there = self._stock.search(keys, k)
             theirs.append(seconds / len(words))
             columns.append(
                 (
                     static.predict(states).prob(words),
-                    stream.unbounded.predict(states).prob(words),
-                    Sparse(there, kernel.weights(squared), self._size).prob(words),
+                    family.shares(found.squared, found.words, words, self._size),
+                    family.shares(squared, there, words, self._size),
                     knn_lm(there, squared, words, self._size),
                 )
             )
@@ -210,8 +210,8 @@ class _Marker:
         uniform = np.full(len(ids), 1 / self._size)
         base = _fitted(np.stack([network, uniform], axis=1))
         perplexities = {
-            "unbounded_frozen": _perplexity(_fitted(np.stack([network, uniform, mine], axis=1))),
-            "stock": _perplexity(_fitted(np.stack([network, uniform, stock], axis=1))),
+            "unbounded_frozen": _perplexity(_fitted(np.column_stack([network, uniform, mine]))),
+            "stock": _perplexity(_fitted(np.column_stack([network, uniform, stock]))),
             "knn_lm": _perplexity(KNN_SHARE * knn + (1 - KNN_SHARE) * base),
         }
         query, stock_query = float(np.median(ours)), float(np.median(theirs))

@@ -28,7 +28,7 @@ def evaluate(
     texts: Texts,
     rows: Annotated[
         str, typer.Option(help="Rows to score, out of static, unigram, local, unbounded, full.")
-    ] = "static,unigram,local,unbounded",
+    ] = "static,unigram,local,unbounded,full",
     index: Annotated[
         str, typer.Option(help="Index of the memory: auto, flat (exact) or ivfpq (the paper's).")
     ] = "auto",
@@ -36,9 +36,12 @@ def evaluate(
     window: int = size("10000", "Entries of the local cache."),
     kernel: Annotated[str, typer.Option(help="gaussian or epanechnikov.")] = "gaussian",
     sharpness: Annotated[
-        float, typer.Option(help="K(√sharpness · d / θ); the paper's is 1.")
-    ] = 16.0,
-    local_sharpness: Annotated[float, typer.Option(help="The same for the local cache.")] = 16.0,
+        float | None,
+        typer.Option(help="K(√sharpness · d / θ) [default: learned; the paper's is 1]."),
+    ] = None,
+    local_sharpness: Annotated[
+        float | None, typer.Option(help="The same for the local cache [default: learned].")
+    ] = None,
     bandwidth: Annotated[
         float | None, typer.Option(help="A fixed θ [default: the distance to the k-th neighbor].")
     ] = None,
@@ -56,9 +59,7 @@ def evaluate(
         ),
     ] = None,
     tokens: int | None = size_or_all("Words to read at most."),
-    block: int = size(
-        "512", "Words scored at once; with --index flat the scores do not depend on it."
-    ),
+    block: int = size("512", "Words scored at once; the scores do not depend on it."),
     every: int = size("10k", "Words between two points of the curves."),
     protocol: Annotated[
         str, typer.Option(help="paper: the uniform is over training and test words.")
@@ -73,7 +74,7 @@ def evaluate(
     threads: Threads = CORES,
     json_file: JsonFile = None,
 ) -> None:
-    """Score a text under the paper's rows, in one pass, learning as it reads."""
+    """Score a text under the paper's rows and all together, in one pass, learning as it reads."""
     from unbounded.config import MemoryConfig, set_threads
     from unbounded.jobs import EvaluationConfig, readable_twice
     from unbounded.jobs import evaluate as run
@@ -89,12 +90,19 @@ def evaluate(
         require_matplotlib()
     check_targets(json_file, report, per_token)
     set_threads(threads)
+
+    def chosen(sharpness: float | None) -> Kernel | None:
+        """One kernel if anything was said of it; otherwise its sharpness is learned."""
+        if (kernel, sharpness, bandwidth) == ("gaussian", None, None):
+            return None
+        return Kernel(kernel, 16.0 if sharpness is None else sharpness, bandwidth)
+
     memory = MemoryConfig(
         index=index,
         k=k,
         window=window,
-        kernel=Kernel(kernel, sharpness, bandwidth),
-        local_kernel=Kernel(kernel, local_sharpness, bandwidth),
+        kernel=chosen(sharpness),
+        local_kernel=chosen(local_sharpness),
         normalize=normalize,
     )
     config = EvaluationConfig(

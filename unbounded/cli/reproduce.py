@@ -1,7 +1,7 @@
 """`unbounded reproduce`."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Annotated
 
@@ -62,9 +62,13 @@ def reproduce(
     loaded = [load_experiment(experiments / f"{name}.toml", scale) for name in names]
     cells = sum(len(experiment.cells) for experiment in loaded)
     done = 0
+
+    def meters(what: str, total: int) -> AbstractContextManager[Callable[[int, str], None]]:
+        return meter(f"{done + 1} of {cells}, {what}", total)
+
     for experiment in loaded:
         results = experiments / "results" / f"{experiment.name}-{scale}.jsonl"
-        for result in run_experiment(experiment, corpora, work / scale, results, _meters):
+        for result in run_experiment(experiment, corpora, work / scale, results, meters):
             done += 1
             cell = result["cell"]
             say(f"{done} of {cells}: {experiment.name}, {cell['train']} → {cell['test']}")
@@ -74,9 +78,3 @@ def reproduce(
 def _say_drawn(paths: Sequence[Path]) -> None:
     for path in paths:
         say(f"drawn: {path}")
-
-
-@contextmanager
-def _meters(what: str, total: int) -> Iterator[Callable[[int, str], None]]:
-    with meter(what, total) as show:
-        yield show

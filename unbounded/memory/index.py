@@ -13,8 +13,8 @@ from unbounded.memory.nearest import Nearest, squared_norms
 from unbounded.memory.threads import in_parallel
 from unbounded.types import Distances, Hidden, Positions
 
-# Queries at a time; bounds the room a search takes (about 25 MB) however long a block is.
-ROWS = 512
+# Queries at a time; bounds the room a search takes (about 16 MB) however long a block is.
+ROWS = 256
 
 _LARGEST = 1e37
 

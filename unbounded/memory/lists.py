@@ -110,31 +110,39 @@ class Lists:
         return best, chosen[:, 0]
 
     def _choose(self, coded: Coded, wanted: int) -> tuple[np.ndarray, np.ndarray]:
-        n, enough = len(coded.codes), False
-        # Twice as many lists as it should take; where they are too short, all.
-        most = min(self.count, 4 + 2 * wanted * self.count // self.entries)
-        while not enough:
-            chosen, used = np.empty((n, most), np.int32), np.empty(n, np.int32)
-            done: list[bool] = []
+        """The lists that each query looks into, nearest first, and how many."""
+        # Twice as many as it should take; where these are too short, all there are.
+        likely = min(self.count, 4 + 2 * wanted * self.count // self.entries)
+        found = self._choose_from(coded, wanted, likely)
+        if found is None:
+            found = self._choose_from(coded, wanted, self.count)
+        assert found is not None
+        return found
 
-            def part(start: int, stop: int) -> None:
-                rows = coded.rows(start, stop)
-                done.append(
-                    choose(
-                        self._chunks,
-                        rows.queries,
-                        rows.offsets,
-                        rows.scales,
-                        rows.totals,
-                        wanted,
-                        chosen[start:stop],
-                        used[start:stop],
-                    )
+    def _choose_from(
+        self, coded: Coded, wanted: int, most: int
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        n = len(coded.codes)
+        chosen, used = np.empty((n, most), np.int32), np.empty(n, np.int32)
+        enough: list[bool] = []
+
+        def part(start: int, stop: int) -> None:
+            rows = coded.rows(start, stop)
+            enough.append(
+                choose(
+                    self._chunks,
+                    rows.queries,
+                    rows.offsets,
+                    rows.scales,
+                    rows.totals,
+                    wanted,
+                    chosen[start:stop],
+                    used[start:stop],
                 )
+            )
 
-            in_parallel(part, n)
-            enough, most = all(done), self.count
-        return chosen, used
+        in_parallel(part, n)
+        return (chosen, used) if all(enough) else None
 
     def add(self, coded: Coded) -> None:
         """Append entries, cutting lists wherever that is due."""

@@ -8,16 +8,10 @@ import numpy as np
 from unbounded.memory.chunks import LISTS, ask_centroids
 from unbounded.memory.codes import POSITION, WORDS
 from unbounded.memory.scan import CHUNK, GROUP, distances, fetch, keep
-
-BINS = 512
+from unbounded.memory.select import INFINITY, NOTHING, kth, rough_limit
 
 AHEAD = 3
 """Chunks that are on their way from memory while one is looked at."""
-
-NOTHING = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
-
-INFINITY = np.uint32(0x7F80_0000)
-"""The bits of a float32 infinity."""
 
 
 @numba.njit(cache=True, nogil=True)
@@ -108,12 +102,12 @@ def probe(chunks, queries, offsets, scales, start, stop, chosen, used, own, adde
                         n += 1
         k = min(best.shape[1], n)
         bits = squared.view(np.uint32)
-        limit = _rough_limit(bits, slots, k)
+        limit = rough_limit(bits, slots, k)
         near = keep(bits, places, slots, np.uint32(0), limit, near_bits, near_places)
         if near < k:
             near = keep(bits, places, slots, np.uint32(0), INFINITY, near_bits, near_places)
         best[t] = NOTHING
-        low, high = _kth(near_bits, near, k)
+        low, high = kth(near_bits, near, k)
         sure = keep(near_bits, near_places, near, np.uint32(0), low, kept_bits, kept_places)
         _pack(kept_bits, kept_places, sure, chunks, visits, total, own_places, best[t])
         tied = keep(near_bits, near_places, near, low, high, kept_bits, kept_places)
@@ -152,40 +146,6 @@ def _smallest(values, count, wanted, order):
             order[place] = packed
             if kept == wanted:
                 worst = np.uint32(order[kept - 1] >> np.uint64(32))
-
-
-@numba.njit(cache=True, nogil=True)
-@no_type_check
-def _kth(bits, n, k):
-    """A narrow range of bits, low and high, into which the k-th smallest falls.
-
-    By a histogram of the leading bits and not by sorting. Bits of floats that are not negative
-    sort as the floats do; infinities are not counted.
-    """
-    low, high = INFINITY, np.uint32(0)
-    for i in range(n):
-        low = min(low, bits[i])
-        high = max(high, np.uint32(0) if bits[i] == INFINITY else bits[i])
-    shift = np.uint32(0)
-    while (high - low) >> shift >= BINS:
-        shift += np.uint32(1)
-    bins = np.zeros(BINS + 1, np.int32)
-    for i in range(n):
-        bins[min((bits[i] - low) >> shift, np.uint32(BINS))] += 1
-    last, below = 0, 0
-    while last < BINS and below + bins[last] < k:
-        below += bins[last]
-        last += 1
-    low += np.uint32(last) << shift
-    return low, min(low + (np.uint32(1) << shift), INFINITY)
-
-
-@numba.njit(cache=True, nogil=True)
-@no_type_check
-def _rough_limit(bits, slots, k):
-    """Bits below which probably at least k lie, and not many more: from every eighth."""
-    sample = bits[:slots:8].copy()
-    return _kth(sample, len(sample), k // 8 + k // 32 + 16)[1]
 
 
 @numba.njit(cache=True, nogil=True)

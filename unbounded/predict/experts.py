@@ -12,9 +12,11 @@ import numpy as np
 
 from unbounded.errors import SettingError
 from unbounded.lm import LanguageModel
-from unbounded.memory import Memory, Neighbors
+from unbounded.memory import Memory
 from unbounded.predict.distribution import Counted, Distribution, Even, Networked, Sparse
+from unbounded.predict.family import Family
 from unbounded.predict.kernels import Kernel
+from unbounded.predict.mixture import Online
 from unbounded.types import Hidden, Ids, Probs
 
 
@@ -171,7 +173,8 @@ class Cache(Expert):
     """Kernel density estimate over a memory of (hidden state, next word) pairs (eq. 6).
 
     With a memory of the last N pairs it is the local cache, with one of all pairs the unbounded
-    cache. An empty memory is even over `size` words.
+    cache. An empty memory is even over `size` words. Without a `kernel` there is a family of them,
+    and how far to trust each is learned from the words that some neighbor foresaw.
     """
 
     def __init__(
@@ -188,31 +191,40 @@ class Cache(Expert):
         self.memory = memory
         self._size = size
         self._k = k
-        self._kernel = kernel or Kernel()
+        self._family = Family(kernel)
+        self._trust = Online(len(self._family))
         self._normalize = normalize
 
     def predict(self, hidden: Hidden) -> Distribution:
         """What followed the nearest states, the nearer the more."""
-        return self._vote(self.memory.search(self._keys(hidden), self._k))
+        found = self.memory.search(self._keys(hidden), self._k)
+        weights = self._family.weights(found.squared, self._trust.weights)
+        return Sparse(found.words, weights, self._size)
 
     def observe(self, hidden: Hidden, words: Ids) -> None:
-        """Remember each pair."""
-        self.memory.add(self._keys(hidden), words)
+        """Remember each pair, and learn which kernel foresaw it."""
+        self.score(hidden, words)
 
     def score(self, hidden: Hidden, words: Ids) -> Probs:
         """One search of the memory as it stood, plus the block's own past."""
-        return self._vote(self.memory.read(self._keys(hidden), words, self._k)).prob(words)
+        found = self.memory.read(self._keys(hidden), words, self._k)
+        shares = self._family.shares(found.squared, found.words, words, self._size)
+        probs = np.zeros(len(words))
+        # What no neighbor foresaw says nothing about the kernels.
+        foreseen = shares.any(axis=1)
+        probs[foreseen] = self._trust.score(shares[foreseen]).prob
+        return probs
 
     def state(self) -> dict[str, np.ndarray]:
-        """The memory's."""
-        return self.memory.state()
+        """The memory's, and the trust in each kernel."""
+        trust = {f"trust.{name}": array for name, array in self._trust.state().items()}
+        return {**self.memory.state(), **trust}
 
     def load(self, state: Mapping[str, np.ndarray]) -> None:
         """Become what wrote the state."""
         self.memory.load(state)
-
-    def _vote(self, neighbors: Neighbors) -> Distribution:
-        return Sparse(neighbors.words, self._kernel.weights(neighbors.squared), self._size)
+        prefix = "trust."
+        self._trust.load({n[len(prefix) :]: a for n, a in state.items() if n.startswith(prefix)})
 
     def _keys(self, hidden: Hidden) -> Hidden:
         return unit_length(hidden) if self._normalize else hidden

@@ -22,7 +22,7 @@ COLORS = {
     "local": "#0f766e",
     "unbounded": "#2563eb",
     "full": "#be185d",
-    "ngram": "#7c3aed",
+    "ngram": "#4d7c0f",
     "uniform": "#b8c0cc",
 }
 """One color a row and a same-named expert; on a page its style sheet has the last word."""

@@ -1,0 +1,48 @@
+"""The k smallest of many distances, without sorting them."""
+
+from typing import no_type_check
+
+import numba
+import numpy as np
+
+BINS = 512
+
+NOTHING = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
+"""A packed neighbor that is none."""
+
+INFINITY = np.uint32(0x7F80_0000)
+"""The bits of a float32 infinity."""
+
+
+@numba.njit(cache=True, nogil=True)
+@no_type_check
+def kth(bits, n, k):
+    """A narrow range of bits, low and high, into which the k-th smallest falls.
+
+    By a histogram of the leading bits and not by sorting. Bits of floats that are not negative
+    sort as the floats do; infinities are not counted.
+    """
+    low, high = INFINITY, np.uint32(0)
+    for i in range(n):
+        low = min(low, bits[i])
+        high = max(high, np.uint32(0) if bits[i] == INFINITY else bits[i])
+    shift = np.uint32(0)
+    while (high - low) >> shift >= BINS:
+        shift += np.uint32(1)
+    bins = np.zeros(BINS + 1, np.int32)
+    for i in range(n):
+        bins[min((bits[i] - low) >> shift, np.uint32(BINS))] += 1
+    last, below = 0, 0
+    while last < BINS and below + bins[last] < k:
+        below += bins[last]
+        last += 1
+    low += np.uint32(last) << shift
+    return low, min(low + (np.uint32(1) << shift), INFINITY)
+
+
+@numba.njit(cache=True, nogil=True)
+@no_type_check
+def rough_limit(bits, slots, k):
+    """Bits below which probably at least k lie, and not many more: from every eighth."""
+    sample = bits[:slots:8].copy()
+    return kth(sample, len(sample), k // 8 + k // 32 + 16)[1]
