@@ -11,6 +11,7 @@ from unbounded.errors import ModelError
 from unbounded.lm.checkpoint import CONFIG, TRAINING, resume_training, save_model, save_training
 from unbounded.lm.encoder import NetworkConfig
 from unbounded.lm.text import TrainingText
+from unbounded.lm.threads import training_threads
 from unbounded.lm.training import Progress, Trainer, TrainingConfig
 
 
@@ -49,9 +50,10 @@ def train_model(
     size = text.vocabulary.base_size
     valid = np.where(text.valid < 0, size, text.valid)
     saved = time.monotonic()
-    for progress in trainer.run(valid):
-        if progress.valid_perplexity is not None or time.monotonic() - saved > save_every:
-            save_training(folder, trainer, text)
-            saved = time.monotonic()
-        yield progress
+    with training_threads():
+        for progress in trainer.run(valid):
+            if progress.valid_perplexity is not None or time.monotonic() - saved > save_every:
+                save_training(folder, trainer, text)
+                saved = time.monotonic()
+            yield progress
     save_model(folder, trainer, network, text.vocabulary, tokenizer)

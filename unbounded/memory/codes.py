@@ -8,6 +8,7 @@ import numba
 import numpy as np
 from jaxtyping import Float, Int8, UInt32
 
+from unbounded.memory.threads import in_parallel
 from unbounded.types import Hidden
 
 AXES = 120
@@ -93,17 +94,23 @@ class Coder:
             np.empty(n, np.float32),
             np.empty(n, np.float32),
         )
-        _encode(
-            np.ascontiguousarray(keys),
-            self.mean,
-            self.axes,
-            self.steps,
-            coded.codes,
-            coded.queries,
-            coded.offsets,
-            coded.scales,
-            coded.totals,
-        )
+
+        def part(start: int, stop: int) -> None:
+            rows = coded.rows(start, stop)
+            _encode(
+                keys[start:stop],
+                self.mean,
+                self.axes,
+                self.steps,
+                rows.codes,
+                rows.queries,
+                rows.offsets,
+                rows.scales,
+                rows.totals,
+            )
+
+        keys = np.ascontiguousarray(keys)
+        in_parallel(part, n)
         return coded
 
     def state(self) -> dict[str, np.ndarray]:

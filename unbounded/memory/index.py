@@ -86,6 +86,8 @@ class Index(ABC):
         """Search for each key and then add it, as if one at a time; rows are in no order."""
         keys = self._checked(keys, "keys")
         seen = self._seen_by_last(len(keys), k)
+        if len(keys) <= self.room:
+            return self._read(keys, seen)
         squared = np.full((len(keys), seen), np.inf, np.float32)
         positions = np.full((len(keys), seen), -1, np.int64)
         start = 0

@@ -10,6 +10,7 @@ import numpy as np
 from unbounded.errors import MemoryFault
 from unbounded.memory.index import Index
 from unbounded.memory.rows import Rows
+from unbounded.memory.threads import in_parallel
 from unbounded.types import Distances, Hidden, Ids, Positions
 
 
@@ -117,7 +118,12 @@ class Memory:
     def _words_from(self, oldest: int, positions: Positions) -> Positions:
         """The words at these positions, where the first word kept is at position `oldest`."""
         words = np.empty(positions.shape, np.int64)
-        _gather(positions.ravel(), oldest, self._words.view, words.ravel())
+
+        def part(start: int, stop: int) -> None:
+            rows = slice(start, stop)
+            _gather(positions[rows].ravel(), oldest, self._words.view, words[rows].ravel())
+
+        in_parallel(part, len(positions))
         return words
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import faiss
+from threadpoolctl import threadpool_limits
 
 # Rows that are worth a thread of their own.
 _FEWEST = 16
@@ -16,6 +17,9 @@ def set_search_threads(threads: int) -> None:
     """Let one search use so many threads."""
     global _pool, _threads
     faiss.omp_set_num_threads(threads)
+    # Rows are shared out among threads of ours; were each product cut again, they would only wait
+    # for one another.
+    threadpool_limits(1, user_api="blas")
     if threads != _threads:
         if _pool is not None:
             _pool.shutdown()
