@@ -3,8 +3,6 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-import numba
-
 from unbounded.errors import SettingError
 from unbounded.lm import Pretrained
 from unbounded.lm.threads import set_torch_threads
@@ -105,7 +103,6 @@ def build_online(
 
 
 def set_threads(threads: int) -> None:
-    """Let the network and the search use so many threads each."""
-    set_torch_threads(threads)
+    """Let training and searching use so many threads each; the network reads with one."""
     set_search_threads(threads)
-    numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
+    set_torch_threads(threads)

@@ -16,9 +16,9 @@ _threads = 1
 def set_search_threads(threads: int) -> None:
     """Let one search use so many threads."""
     global _pool, _threads
-    faiss.omp_set_num_threads(threads)
-    # Rows are shared out among threads of ours; were each product cut again, they would only wait
-    # for one another.
+    # Rows are shared out among threads of ours; were each of them cut again inside, they would
+    # only wait for one another. (The number for faiss is also torch's: they share a runtime.)
+    faiss.omp_set_num_threads(1)
     threadpool_limits(1, user_api="blas")
     if threads != _threads:
         if _pool is not None:
