@@ -28,7 +28,7 @@ def test_the_parts_make_up_all_rows_once(rows: int, count: int) -> None:
     assert parts[0][0] == 0
     assert parts[-1][1] == rows
     assert all(one[1] == other[0] for one, other in pairwise(parts))
-    assert len(parts) <= count
+    assert len(parts) <= threads._PARTS * count
 
 
 def test_parts_are_worked_on_at_the_same_time() -> None:
@@ -39,6 +39,17 @@ def test_parts_are_worked_on_at_the_same_time() -> None:
         together.wait()
 
     in_parallel(work, 300)
+
+
+def test_a_part_may_share_out_its_own_rows() -> None:
+    set_search_threads(2)
+    seen: list[tuple[int, int]] = []
+
+    def work(start: int, stop: int) -> None:
+        in_parallel(lambda first, last: seen.append((start + first, start + last)), stop - start)
+
+    in_parallel(work, 1000)
+    assert sorted(row for first, last in seen for row in range(first, last)) == list(range(1000))
 
 
 def test_few_rows_stay_where_they_are() -> None:

@@ -8,6 +8,7 @@ from jaxtyping import Float, Int, UInt64
 
 from unbounded.memory.scan import keep
 from unbounded.memory.select import INFINITY, NOTHING, kth, rough_limit
+from unbounded.memory.threads import in_parallel
 from unbounded.types import Distances, Hidden, Positions
 
 # Keys at a time. Measured at 256 queries, 256 wide, k = 1,024, 10 k keys, two threads, µs a query:
@@ -100,11 +101,15 @@ def unpacked(
     best: UInt64[np.ndarray, "n k"], ordered: bool, base: int = 0
 ) -> tuple[Distances, Positions]:
     """Packed neighbors as squared distances and positions; infinity and -1 where none is."""
-    if ordered:
-        best = np.sort(best, axis=1)
     squared = np.empty(best.shape, np.float32)
     positions = np.empty(best.shape, np.int64)
-    _unpack(np.ascontiguousarray(best).ravel(), base, squared.ravel(), positions.ravel())
+
+    def part(start: int, stop: int) -> None:
+        rows = slice(start, stop)
+        some = np.sort(best[rows], axis=1) if ordered else np.ascontiguousarray(best[rows])
+        _unpack(some.ravel(), base, squared[rows].ravel(), positions[rows].ravel())
+
+    in_parallel(part, len(best))
     return squared, positions
 
 

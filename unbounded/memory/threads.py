@@ -2,12 +2,16 @@
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 
 import faiss
 from threadpoolctl import threadpool_limits
 
-# Rows that are worth a thread of their own.
+# Rows that are worth a part of their own.
 _FEWEST = 16
+
+# Parts for each thread.
+_PARTS = 4
 
 _pool: ThreadPoolExecutor | None = None
 _threads = 1
@@ -28,13 +32,27 @@ def set_search_threads(threads: int) -> None:
 
 
 def in_parallel(work: Callable[[int, int], None], rows: int) -> None:
-    """Call `work(start, stop)` for parts that make up all rows; it must not hold the GIL."""
-    parts = max(min(_threads, rows // _FEWEST), 1)
-    cuts = [rows * part // parts for part in range(parts + 1)]
-    if _pool is None or parts == 1:
+    """Call `work(start, stop)` for parts that make up all rows; it must not hold the GIL.
+
+    There are more parts than threads, and each thread takes the next one, because some take
+    longer. A thread that is itself such a part may call this too: it waits for nobody who has
+    not begun.
+    """
+    if _pool is None or rows < 2 * _FEWEST:
         work(0, rows)
         return
-    others = [_pool.submit(work, cuts[i], cuts[i + 1]) for i in range(1, parts)]
-    work(cuts[0], cuts[1])
-    for other in others:
-        other.result()
+    parts = min(_PARTS * _threads, rows // _FEWEST)
+    cuts = [rows * part // parts for part in range(parts + 1)]
+    turns = count()
+
+    def take_turns() -> None:
+        while (turn := next(turns)) < parts:
+            work(cuts[turn], cuts[turn + 1])
+
+    others = [_pool.submit(take_turns) for _ in range(_threads - 1)]
+    try:
+        take_turns()
+    finally:
+        for other in others:
+            if not other.cancel():
+                other.result()
