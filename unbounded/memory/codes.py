@@ -146,15 +146,12 @@ def _encode(keys, mean, axes, steps, codes, queries, offsets, scales, totals):
 @no_type_check
 def store(along, steps, code):
     """Write a place along the axes as a code."""
-    length = np.float32(0)
     code[:] = 0
+    length = np.float32(0)
     for axis in range(AXES):
-        level = 8
-        if steps[axis] > 0:
-            level = int(min(max(np.floor(along[axis] / steps[axis]) + 8, 0), 15))
-        place = (np.float32(level) - np.float32(7.5)) * steps[axis]
-        length += place * place
-        code[axis // 8] |= np.uint32(level) << np.uint32(shift_of(axis))
+        level, part = _level(along[axis], steps[axis], 8)
+        length += part
+        code[axis // 8] |= level << np.uint32(shift_of(axis))
     code[LENGTH : LENGTH + 1].view(np.float32)[0] = length
 
 
@@ -162,17 +159,24 @@ def store(along, steps, code):
 @no_type_check
 def store_centroid(along, steps, code):
     """Write a place along the axes as a centroid."""
-    length = np.float32(0)
     code[:] = 0
+    length = np.float32(0)
     for axis in range(AXES):
-        step = steps[axis] / np.float32(16)
-        level = 128
-        if step > 0:
-            level = int(min(max(np.floor(along[axis] / step) + 128, 0), 255))
-        place = (np.float32(level) - np.float32(127.5)) * step
-        length += place * place
-        code[axis // 4] |= np.uint32(level) << np.uint32(8 * (axis % 4))
+        level, part = _level(along[axis], steps[axis] / np.float32(16), 128)
+        length += part
+        code[axis // 4] |= level << np.uint32(8 * (axis % 4))
     code[CENTROID_WORDS - 1 :].view(np.float32)[0] = length
+
+
+@numba.njit(cache=True, nogil=True)
+@no_type_check
+def _level(along, step, half):
+    """The nearest of 2 · half levels along an axis, and the square of the place it stands for."""
+    level = half
+    if step > 0:
+        level = int(min(max(np.floor(along / step) + half, 0), 2 * half - 1))
+    place = (np.float32(level) - (np.float32(half) - np.float32(0.5))) * step
+    return np.uint32(level), place * place
 
 
 @numba.njit(cache=True, nogil=True)

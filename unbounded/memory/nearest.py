@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float, Int, UInt64
 
 from unbounded.memory.scan import keep
-from unbounded.memory.select import INFINITY, NOTHING, kth, rough_limit
+from unbounded.memory.select import INFINITY, NOTHING, rough_limit, select
 from unbounded.memory.threads import in_parallel
 from unbounded.types import Distances, Hidden, Positions
 
@@ -36,8 +36,7 @@ class Nearest:
 
     A distance and a position are packed into one integer: the bits of a float that is not
     negative sort as the float does, and the position below them breaks ties in favor of the older
-    key. So selecting is a partition of integers, which numpy does with wide instructions, and the
-    result does not depend on the order in which keys were shown.
+    key. So the result does not depend on the order in which keys were shown.
 
     >>> keys = np.array([[0.0], [3.0], [1.0]], np.float32)
     >>> near = Nearest(keys[:1], 2, np.array([0]), np.array([3]))
@@ -186,19 +185,4 @@ def _merge(queries, keys, products, query_norms, key_norms, low, high, first, be
                 near_bits[count] = np.uint32(best[t, i] >> np.uint64(32))
                 near_places[count] = np.uint32(best[t, i] & np.uint64(0xFFFF_FFFF))
                 count += 1
-        k = min(best.shape[1], count)
-        lower, upper = kth(near_bits, count, k)
-        sure = keep(near_bits, near_places, count, np.uint32(0), lower, kept_bits, kept_places)
-        _pack(kept_bits, kept_places, sure, best[t])
-        tied = keep(near_bits, near_places, count, lower, upper, kept_bits, kept_places)
-        packed = np.empty(tied, np.uint64)
-        _pack(kept_bits, kept_places, tied, packed)
-        packed.sort()
-        best[t, sure:k] = packed[: k - sure]
-
-
-@numba.njit(cache=True, nogil=True)
-@no_type_check
-def _pack(bits, positions, n, packed):
-    for i in range(n):
-        packed[i] = (np.uint64(bits[i]) << np.uint64(32)) | np.uint64(positions[i])
+        select(near_bits, near_places, count, kept_bits, kept_places, best[t])

@@ -8,7 +8,7 @@ import numpy as np
 from unbounded.memory.chunks import LISTS, ask_centroids
 from unbounded.memory.codes import POSITION, WORDS
 from unbounded.memory.scan import CHUNK, GROUP, distances, fetch, keep
-from unbounded.memory.select import INFINITY, NOTHING, kth, rough_limit
+from unbounded.memory.select import INFINITY, rough_limit, select
 
 AHEAD = 3
 """Chunks that are on their way from memory while one is looked at."""
@@ -56,7 +56,7 @@ def probe(chunks, queries, offsets, scales, start, stop, chosen, used, own, adde
     squared, places, visits = _room(CHUNK)
     near_bits, near_places = np.empty_like(places), np.empty_like(places)
     kept_bits, kept_places = np.empty_like(places), np.empty_like(places)
-    own_places = np.empty(len(queries) if len(own) else 0, np.int64)
+    own_places = np.empty(len(queries) if len(own) else 0, np.uint32)
     for t in range(start, stop):
         visited, n = 0, 0
         for i in range(used[t]):
@@ -106,15 +106,8 @@ def probe(chunks, queries, offsets, scales, start, stop, chosen, used, own, adde
         near = keep(bits, places, slots, np.uint32(0), limit, near_bits, near_places)
         if near < k:
             near = keep(bits, places, slots, np.uint32(0), INFINITY, near_bits, near_places)
-        best[t] = NOTHING
-        low, high = kth(near_bits, near, k)
-        sure = keep(near_bits, near_places, near, np.uint32(0), low, kept_bits, kept_places)
-        _pack(kept_bits, kept_places, sure, chunks, visits, total, own_places, best[t])
-        tied = keep(near_bits, near_places, near, low, high, kept_bits, kept_places)
-        packed = np.empty(tied, np.uint64)
-        _pack(kept_bits, kept_places, tied, chunks, visits, total, own_places, packed)
-        packed.sort()
-        best[t, sure:k] = packed[: k - sure]
+        _locate(near_places, near, chunks, visits, total, own_places)
+        select(near_bits, near_places, near, kept_bits, kept_places, best[t])
 
 
 @numba.njit(cache=True, nogil=True)
@@ -150,15 +143,12 @@ def _smallest(values, count, wanted, order):
 
 @numba.njit(cache=True, nogil=True)
 @no_type_check
-def _pack(bits, places, n, chunks, visits, total, own_places, packed):
-    """Distances with the positions of the entries that were at these places of the scan."""
+def _locate(places, n, chunks, visits, total, own_places):
+    """Turn places of the scan into the positions of the entries that were there."""
     for i in range(n):
         visit, slot = places[i] // np.uint32(CHUNK), places[i] % np.uint32(CHUNK)
         if visit < total:
             group, lane = slot // np.uint32(GROUP), slot % np.uint32(GROUP)
-            position = np.uint64(
-                chunks.codes[visits[visit], (group * WORDS + POSITION) * GROUP + lane]
-            )
+            places[i] = chunks.codes[visits[visit], (group * WORDS + POSITION) * GROUP + lane]
         else:
-            position = np.uint64(own_places[places[i] - total * CHUNK])
-        packed[i] = (np.uint64(bits[i]) << np.uint64(32)) | position
+            places[i] = own_places[places[i] - total * CHUNK]

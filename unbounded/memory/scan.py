@@ -174,23 +174,33 @@ _multiply_centroids = _multiplier(CENTROID_WORDS, CENTROID_WORDS - 1, halves=Fal
 
 @numba.njit(cache=True, nogil=True)
 @no_type_check
-def plain_distances(codes, query, offset, scale, out):
-    """The definition of `distances`: one product at a time, sixteen codes side by side."""
+def _plainly(codes, query, offset, scale, out, words_a_code, length, halves):
+    """What a `_multiplier` does, one product at a time, sixteen codes side by side."""
     lengths = codes.view(np.float32)
     products = np.empty(GROUP, np.int32)
+    axes_a_word, mask = (8, np.uint32(15)) if halves else (4, np.uint32(255))
     for group in range(CHUNK // GROUP):
-        first = group * GROUP * WORDS
+        first = group * GROUP * words_a_code
         products[:] = 0
         for axis in range(AXES):
-            words = codes[first + (axis // 8) * GROUP : first + (axis // 8 + 1) * GROUP]
-            shift = np.uint32(shift_of(axis))
+            start = first + (axis // axes_a_word) * GROUP
+            words = codes[start : start + GROUP]
+            shift = np.uint32(shift_of(axis) if halves else 8 * (axis % 4))
             asked = np.int32(query[axis])
             for i in range(GROUP):
-                products[i] += asked * np.int32((words[i] >> shift) & np.uint32(15))
+                products[i] += asked * np.int32((words[i] >> shift) & mask)
         for i in range(GROUP):
-            length = lengths[first + LENGTH * GROUP + i]
-            squared = (offset + length) - scale * np.float32(products[i])
+            squared = (offset + lengths[first + length * GROUP + i]) - scale * np.float32(
+                products[i]
+            )
             out[group * GROUP + i] = squared if squared > 0 else np.float32(0)
+
+
+@numba.njit(cache=True, nogil=True)
+@no_type_check
+def plain_distances(codes, query, offset, scale, out):
+    """The definition of `distances`."""
+    _plainly(codes, query, offset, scale, out, WORDS, LENGTH, True)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -204,21 +214,7 @@ def wide_distances(codes, query, offset, scale, out):
 @no_type_check
 def plain_to_centroids(centroids, query, offset, scale, out):
     """The definition of `to_centroids`."""
-    lengths = centroids.view(np.float32)
-    products = np.empty(GROUP, np.int32)
-    for group in range(CHUNK // GROUP):
-        first = group * GROUP * CENTROID_WORDS
-        products[:] = 0
-        for axis in range(AXES):
-            words = centroids[first + (axis // 4) * GROUP : first + (axis // 4 + 1) * GROUP]
-            shift = np.uint32(8 * (axis % 4))
-            asked = np.int32(query[axis])
-            for i in range(GROUP):
-                products[i] += asked * np.int32((words[i] >> shift) & np.uint32(255))
-        for i in range(GROUP):
-            length = lengths[first + (CENTROID_WORDS - 1) * GROUP + i]
-            squared = (offset + length) - scale * np.float32(products[i])
-            out[group * GROUP + i] = squared if squared > 0 else np.float32(0)
+    _plainly(centroids, query, offset, scale, out, CENTROID_WORDS, CENTROID_WORDS - 1, False)
 
 
 @numba.njit(cache=True, nogil=True)

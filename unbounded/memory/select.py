@@ -5,6 +5,8 @@ from typing import no_type_check
 import numba
 import numpy as np
 
+from unbounded.memory.scan import keep
+
 BINS = 512
 
 NOTHING = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
@@ -46,3 +48,29 @@ def rough_limit(bits, slots, k):
     """Bits below which probably at least k lie, and not many more: from every eighth."""
     sample = bits[:slots:8].copy()
     return kth(sample, len(sample), k // 8 + k // 32 + 16)[1]
+
+
+@numba.njit(cache=True, nogil=True)
+@no_type_check
+def select(bits, positions, n, kept_bits, kept_positions, best):
+    """Pack the len(best) nearest of the first n, of two as near the older; nothing where too few.
+
+    `kept_bits` and `kept_positions` are working room for n words.
+    """
+    k = min(len(best), n)
+    best[k:] = NOTHING
+    low, high = kth(bits, n, k)
+    sure = keep(bits, positions, n, np.uint32(0), low, kept_bits, kept_positions)
+    _pack(kept_bits, kept_positions, sure, best)
+    tied = keep(bits, positions, n, low, high, kept_bits, kept_positions)
+    packed = np.empty(tied, np.uint64)
+    _pack(kept_bits, kept_positions, tied, packed)
+    packed.sort()
+    best[sure:k] = packed[: k - sure]
+
+
+@numba.njit(cache=True, nogil=True)
+@no_type_check
+def _pack(bits, positions, n, packed):
+    for i in range(n):
+        packed[i] = (np.uint64(bits[i]) << np.uint64(32)) | np.uint64(positions[i])
