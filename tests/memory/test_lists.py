@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.memory.definitions import every_list, nearest, packed_pairs, positions_of, squared
 from unbounded.memory import lists as module
 from unbounded.memory.codes import Coder
-from unbounded.memory.lists import Lists, in_chunks
+from unbounded.memory.lists import Lists
 from unbounded.memory.scan import CHUNK
 from unbounded.memory.threads import set_search_threads
 from unbounded.types import Hidden
@@ -147,9 +147,3 @@ def test_room_is_made_before_it_is_needed() -> None:
         used = int((-(-chunks.lengths // CHUNK)).sum())
         assert used <= chunks.counts[1] <= len(chunks.next)
     assert sum(len(each) for each in every_list(lists._chunks)) == 2257
-
-
-@pytest.mark.parametrize("count", [0, 1, 64, 65])
-def test_a_block_in_chunks_is_filled_up(count: int) -> None:
-    codes = CODER.encode(states(count)).codes
-    assert in_chunks(codes).shape == (-(-count // CHUNK), 17 * CHUNK)

@@ -13,16 +13,20 @@ from tests.memory.definitions import (
     squared_to_centroids,
 )
 from unbounded.memory import lists as lists_module
-from unbounded.memory.chunks import Chunks
-from unbounded.memory.codes import Coded, Coder
+from unbounded.memory.chunks import Chunks, read_code
+from unbounded.memory.codes import POSITION, WORDS, Coded, Coder
 from unbounded.memory.lists import Lists
-from unbounded.memory.probe import choose
+from unbounded.memory.probe import choose, own_entries
+from unbounded.memory.scan import CHUNK
 from unbounded.memory.select import NOTHING
 from unbounded.types import Hidden
 
 
 def states(count: int, seed: int = 0) -> Hidden:
     return np.random.default_rng(seed).normal(size=(count, 5)).astype(np.float32)
+
+
+CODER = Coder(states(300))
 
 
 @pytest.fixture
@@ -98,6 +102,37 @@ def test_of_those_that_are_as_near_the_oldest_are_found(
     coded = lists.coder.encode(keys[:10])
     found, _ = lists.find(coded, k, own_past=True)
     assert [packed_pairs(row) for row in found] == defined(lists, coded, True, k, wanted)
+
+
+@pytest.mark.parametrize("wanted", [1500], indirect=True)
+@pytest.mark.parametrize("nearer", ["old", "new"])
+def test_a_query_whose_guess_was_wrong_looks_again(wanted: int, nearer: str) -> None:
+    """The sample is of the oldest entries of each list; here it is like none of the others."""
+    keys = (
+        states(1500)
+        * np.linspace(0.01 if nearer == "old" else 3, 1, 1500, dtype=np.float32)[:, None]
+    )
+    lists = Lists(Coder(states(300)), settle=4096)
+    lists.add(lists.coder.encode(keys))
+    coded = lists.coder.encode(np.zeros((3, 5), np.float32))
+    found, _ = lists.find(coded, 40, own_past=False)
+    assert [packed_pairs(row) for row in found] == defined(lists, coded, False, 40, wanted)
+
+
+@given(lists=st.lists(st.integers(0, 5), max_size=200))
+@settings(deadline=None, max_examples=30)
+def test_a_block_is_sorted_by_list_and_then_by_age(lists: list[int]) -> None:
+    chunks = grown()._chunks
+    codes = CODER.encode(states(len(lists))).codes
+    own = own_entries(chunks, codes, np.array(lists, np.int32), 7)
+    for at in range(6):
+        mine = own.order[own.starts[at] : own.starts[at + 1]].tolist()
+        assert mine == [i for i, each in enumerate(lists) if each == at]
+        for place, i in enumerate(mine):
+            code = np.empty(WORDS, np.uint32)
+            read_code(own.codes[own.heads[at] + place // CHUNK], place % CHUNK, code)
+            np.testing.assert_array_equal(code, codes[i])
+            assert code[POSITION] == 7 + i
 
 
 def test_a_query_sees_of_its_block_what_came_before_it_and_nothing_else() -> None:

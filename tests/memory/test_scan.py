@@ -8,16 +8,19 @@ from hypothesis import strategies as st
 
 from tests.memory.definitions import centroid_levels, from_products, lengths, levels
 from unbounded.memory.chunks import write_code
-from unbounded.memory.codes import AXES, CENTROID_WORDS, LENGTH, WORDS
+from unbounded.memory.codes import AXES, CENTROID_WORDS, LENGTH, POSITION, WORDS
 from unbounded.memory.scan import (
     CHUNK,
+    TILE,
     WIDE,
     fetch,
     plain_distances,
     plain_keep,
+    plain_keep_chunk,
     plain_to_centroids,
     wide_distances,
     wide_keep,
+    wide_keep_chunk,
     wide_to_centroids,
 )
 
@@ -25,6 +28,7 @@ needs_wide = pytest.mark.skipif(not WIDE, reason="this processor has no such ins
 VARIANTS = ["plain", pytest.param("wide", marks=needs_wide)]
 DISTANCES: dict[str, Any] = {"plain": plain_distances, "wide": wide_distances}
 TO_CENTROIDS: dict[str, Any] = {"plain": plain_to_centroids, "wide": wide_to_centroids}
+KEEP_CHUNK: dict[str, Any] = {"plain": plain_keep_chunk, "wide": wide_keep_chunk}
 KEEP: dict[str, Any] = {"plain": plain_keep, "wide": wide_keep}
 
 BYTES: dict[str, Any] = {
@@ -58,19 +62,48 @@ def test_distances_are_those_of_the_definition_to_the_bit(
     variant: str, asked: str, fill: str, scale: float
 ) -> None:
     rng = np.random.default_rng(0)
-    query, out = QUERIES[asked](rng).astype(np.int8), np.empty(CHUNK, np.float32)
-    offset, by = np.float32(rng.normal() * 50), np.float32(scale)
+    queries = np.stack([QUERIES[asked](rng) for _ in range(TILE)]).astype(np.int8)
+    offsets = rng.normal(0, 50, TILE).astype(np.float32)
+    scales = (scale * np.arange(1, TILE + 1) / TILE).astype(np.float32)
     kinds: list[tuple[Any, int, int, Callable[[np.ndarray], np.ndarray]]] = [
         (DISTANCES[variant], WORDS, LENGTH, levels),
         (TO_CENTROIDS[variant], CENTROID_WORDS, CENTROID_WORDS - 1, centroid_levels),
     ]
     for ask, words, length, levels_of in kinds:
-        codes, chunk = made(rng, words, fill)
-        ask(chunk, query, offset, by, out)
-        expected = from_products(
-            offset, by, lengths(codes, length), levels_of(codes) @ query.astype(np.int64)
-        )
-        np.testing.assert_array_equal(out.view(np.uint32), expected.view(np.uint32))
+        made_chunks = [made(rng, words, fill) for _ in range(2)]
+        chunks = np.stack([chunk for _, chunk in made_chunks])
+        for number, (codes, _) in enumerate(made_chunks):
+            out = np.empty((TILE, CHUNK), np.float32)
+            ask(chunks, number, queries, offsets, scales, out)
+            for query, offset, by, row in zip(queries, offsets, scales, out, strict=True):
+                products = levels_of(codes) @ query.astype(np.int64)
+                expected = from_products(offset, by, lengths(codes, length), products)
+                np.testing.assert_array_equal(row.view(np.uint32), expected.view(np.uint32))
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n=st.integers(-3, CHUNK + 3),
+    count=st.integers(0, 20),
+    share=st.sampled_from([0.0, 0.1, 0.5, 1.0]),
+)
+@settings(deadline=None, max_examples=60)
+def test_what_is_kept_of_a_chunk_is_what_is_nearer_and_has_come(
+    variant: str, seed: int, n: int, count: int, share: float
+) -> None:
+    rng = np.random.default_rng(seed)
+    squared = rng.integers(0, 20, (2, CHUNK)).astype(np.float32)
+    limit = np.array([20 * share], np.float32).view(np.uint32)[0]
+    codes, chunk = made(rng, WORDS, "random")
+    bits, positions = np.zeros((2, 3, 20 + CHUNK), np.uint32)
+    kept = KEEP_CHUNK[variant](squared, 1, chunk[None], 0, n, limit, bits, positions, 2, count)
+    expected = np.flatnonzero(squared[1].view(np.uint32)[: max(n, 0)] < limit)
+    here = slice(count, count + kept)
+    assert bits[2, here].view(np.float32).tolist() == squared[1, expected].tolist()
+    assert positions[2, here].tolist() == codes[expected, POSITION].tolist()
+    assert not bits[:2].any()
+    assert not bits[2, :count].any()
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -104,5 +137,5 @@ def test_what_is_kept_is_what_lies_between_in_its_order(
 
 def test_fetching_changes_nothing() -> None:
     chunk = np.arange(WORDS * CHUNK, dtype=np.uint32)
-    fetch(chunk)
+    fetch(chunk[None], 0)
     np.testing.assert_array_equal(chunk, np.arange(WORDS * CHUNK))

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Int32, Int64, UInt32
 
 from unbounded.memory.codes import AXES, CENTROID_WORDS, POSITION, WORDS, decode, store_centroid
-from unbounded.memory.scan import CHUNK, GROUP, to_centroids
+from unbounded.memory.scan import CHUNK, GROUP, TILE, to_centroids
 
 _ROUNDS = 4
 """Of two-means, after a first cut across the longest direction."""
@@ -98,28 +98,48 @@ def take_apart(chunks, at, codes):
 
 @numba.njit(cache=True, nogil=True)
 @no_type_check
-def ask_centroids(chunk, query, offset, scale, total, found):
-    """Squared distances of a query to a chunk of centroids."""
-    to_centroids(chunk, query, offset + total, scale / np.float32(16), found)
+def ask_centroids(chunks, queries, offsets, scales, totals, first, found):
+    """Squared distances of queries `first` and on, a tile of them, to every centroid.
+
+    Returns how many queries there were; `found` has a row for each and is filled up to a chunk.
+    """
+    many = min(TILE, len(queries) - first)
+    asked = np.zeros((TILE, AXES), np.int8)
+    tile_offsets, tile_scales = np.zeros(TILE, np.float32), np.zeros(TILE, np.float32)
+    for j in range(many):
+        asked[j] = queries[first + j]
+        tile_offsets[j] = offsets[first + j] + totals[first + j]
+        tile_scales[j] = scales[first + j] / np.float32(16)
+    out = np.empty((TILE, CHUNK), np.float32)
+    for chunk in range(found.shape[1] // CHUNK):
+        to_centroids(chunks.centroids, chunk, asked, tile_offsets, tile_scales, out)
+        for j in range(many):
+            found[j, chunk * CHUNK : (chunk + 1) * CHUNK] = out[j]
+    return many
+
+
+@numba.njit(cache=True, nogil=True)
+@no_type_check
+def room_for_centroids(chunks):
+    """What `ask_centroids` fills."""
+    return np.empty((TILE, -(-chunks.counts[LISTS] // CHUNK) * CHUNK), np.float32)
 
 
 @numba.njit(cache=True, nogil=True)
 @no_type_check
 def nearest_list(chunks, queries, offsets, scales, totals, lists):
     """The list with the nearest centroid for each query; the older of two as near."""
-    found = np.empty(CHUNK, np.float32)
-    count = chunks.counts[LISTS]
-    for t in range(len(queries)):
-        best = np.float32(np.inf)
-        # A list even where every distance is too large for a float.
-        lists[t] = 0
-        for first in range(0, count, CHUNK):
-            chunk = chunks.centroids[first // CHUNK]
-            ask_centroids(chunk, queries[t], offsets[t], scales[t], totals[t], found)
-            for i in range(min(CHUNK, count - first)):
-                if found[i] < best:
-                    best = found[i]
-                    lists[t] = first + i
+    found = room_for_centroids(chunks)
+    for first in range(0, len(queries), TILE):
+        many = ask_centroids(chunks, queries, offsets, scales, totals, first, found)
+        for j in range(many):
+            best = np.float32(np.inf)
+            # A list even where every distance is too large for a float.
+            lists[first + j] = 0
+            for i in range(chunks.counts[LISTS]):
+                if found[j, i] < best:
+                    best = found[j, i]
+                    lists[first + j] = i
 
 
 @numba.njit(cache=True, nogil=True)

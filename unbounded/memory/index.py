@@ -3,7 +3,7 @@
 import json
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -116,9 +116,26 @@ class Index(ABC):
     def _find(
         self, queries: Hidden, k: int, own_past: bool, ordered: bool
     ) -> tuple[Distances, Positions]:
+        norms = squared_norms(queries)
+
+        def show(nearest: Nearest, last: int) -> None:
+            self.show_to(nearest)
+            if own_past:
+                nearest.show(queries[:last], norms[:last], self.added)
+
+        return self._find_in(show, queries, k, own_past, ordered)
+
+    def _find_in(
+        self,
+        show: Callable[[Nearest, int], None],
+        queries: Hidden,
+        k: int,
+        own_past: bool,
+        ordered: bool,
+    ) -> tuple[Distances, Positions]:
+        """The nearest of what `show` shows to each group of queries, told where it ends."""
         squared = np.empty((len(queries), k), np.float32)
         positions = np.empty((len(queries), k), np.int64)
-        norms = squared_norms(queries)
         steps = np.arange(len(queries)) if own_past else np.zeros(len(queries), np.int64)
         high = self.added + steps
         low = np.zeros_like(high) if self.reach is None else np.maximum(high - self.reach, 0)
@@ -128,9 +145,7 @@ class Index(ABC):
                 last = min(first + ROWS, stop)
                 rows = slice(first, last)
                 nearest = Nearest(queries[rows], k, low[rows], high[rows])
-                self.show_to(nearest)
-                if own_past:
-                    nearest.show(queries[:last], norms[:last], self.added)
+                show(nearest, last)
                 squared[rows], positions[rows] = nearest.take(ordered)
 
         in_parallel(part, len(queries))

@@ -1,5 +1,6 @@
 """Codes in lists of near ones, which are cut in two as they grow: no training, no pause."""
 
+import threading
 from collections.abc import Mapping
 from typing import final
 
@@ -15,8 +16,8 @@ from unbounded.memory.chunks import (
     nearest_list,
 )
 from unbounded.memory.codes import CENTROID_WORDS, WORDS, Coded, Coder
-from unbounded.memory.probe import choose, probe
-from unbounded.memory.scan import CHUNK, GROUP
+from unbounded.memory.probe import choose, own_entries, probe
+from unbounded.memory.scan import CHUNK
 from unbounded.memory.threads import in_parallel
 
 LOOKED_AT = 8
@@ -27,6 +28,14 @@ FEWEST = 1024
 
 # A list is not cut below this.
 _SHORTEST = 256
+
+# Entries kept for each neighbor wanted, before the nearest are selected.
+_ROOM = 3
+
+# Queries that are searched together at least: the more, the more of them share a list.
+_TOGETHER = 512
+
+_kept = threading.local()
 
 # Room for one chunk in so many is kept free: at a million entries two of 72 bytes each.
 _SPARE = 32
@@ -88,26 +97,17 @@ class Lists:
         """
         n = len(coded.codes)
         chosen, used = self._choose(coded, min(max(LOOKED_AT * k, FEWEST), self.entries))
+        lists = chosen[:, 0]
+        own = own_entries(self._chunks, coded.codes, lists if own_past else lists[:0], self.entries)
         best = np.empty((n, k), np.uint64)
-        own = in_chunks(coded.codes if own_past else coded.codes[:0])
 
         def part(start: int, stop: int) -> None:
-            probe(
-                self._chunks,
-                coded.queries,
-                coded.offsets,
-                coded.scales,
-                start,
-                stop,
-                chosen,
-                used,
-                own,
-                self.entries,
-                best,
-            )
+            bits, positions = _scratch(stop - start, _ROOM * k)
+            asked = (coded.queries, coded.offsets, coded.scales)
+            probe(self._chunks, own, *asked, start, stop, chosen, used, bits, positions, best)
 
-        in_parallel(part, n)
-        return best, chosen[:, 0]
+        in_parallel(part, n, fewest=_TOGETHER)
+        return best, lists
 
     def _choose(self, coded: Coded, wanted: int) -> tuple[np.ndarray, np.ndarray]:
         """The lists that each query looks into, nearest first, and how many."""
@@ -233,12 +233,14 @@ class Lists:
         return lists
 
 
-def in_chunks(codes: np.ndarray) -> np.ndarray:
-    """Codes in the order of chunks; the last chunk is filled up."""
-    padded = np.zeros((-(-len(codes) // CHUNK) * CHUNK, WORDS), np.uint32)
-    padded[: len(codes)] = codes
-    grouped = padded.reshape(-1, CHUNK // GROUP, GROUP, WORDS).transpose(0, 1, 3, 2)
-    return np.ascontiguousarray(grouped).reshape(-1, WORDS * CHUNK)
+def _scratch(rows: int, columns: int) -> tuple[np.ndarray, np.ndarray]:
+    """Room to work in, kept for the next search of this thread: new pages would cost more."""
+    columns += CHUNK
+    room: np.ndarray | None = getattr(_kept, "room", None)
+    if room is None or room.shape[1] < rows * columns:
+        room = _kept.room = np.empty((2, rows * columns), np.uint32)
+    bits, positions = (part[: rows * columns].reshape(rows, columns) for part in room)
+    return bits, positions
 
 
 def _longer(rows: np.ndarray, size: int) -> np.ndarray:

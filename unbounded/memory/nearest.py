@@ -15,9 +15,11 @@ from unbounded.types import Distances, Hidden, Positions
 # 72 with 2,048, 61 with 4,096, 52 with 16,384.
 CHUNK = 16_384
 
-# Where a squared distance is less than this share of the two squared norms, too much of it has
-# cancelled in |q|² + |x|² − 2 q·x, and the rest depends on how BLAS cut the product: it is taken
-# again from the difference. Found by hypothesis: states that settle as one word is repeated.
+# Where the squared distance of the k-th neighbor, by which all are weighed, is less than this share
+# of the two squared norms, too much has cancelled in |q|² + |x|² − 2 q·x, and the rest depends on
+# how BLAS cut the product: distances are then taken again from the difference. Found by hypothesis:
+# states that settle as one word is repeated. On real states of three domains it never was (the
+# k-th of 10,000 was at 0.4 or more in 99 of 100).
 _CANCELLED = np.float32(0.25)
 
 # Products of 256 dimensions are off by less than this share of the squared norms.
@@ -53,7 +55,8 @@ class Nearest:
         self.k = k
         # Positions are packed relative to the oldest that any query sees, so that 32 bits last
         # for any window however long the stream, and for 4 G entries otherwise.
-        self._base = int(low.min()) if len(low) else 0
+        self._base = self.oldest = int(low.min()) if len(low) else 0
+        self.newest = int(high.max()) if len(high) else 0
         self._low = low - self._base
         self._high = high - self._base
         self._norms = squared_norms(queries)
@@ -142,43 +145,29 @@ def _merge(queries, keys, products, query_norms, key_norms, low, high, first, be
     kept_bits, kept_places = np.empty(slots, np.uint32), np.empty(slots, np.uint32)
     for i in range(products.shape[1]):
         places[i] = first + i
-    squared, near = bits.view(np.float32), near_bits.view(np.float32)
     largest = key_norms.max()
     for t in range(products.shape[0]):
         start = max(low[t] - first, 0)
         stop = min(high[t] - first, products.shape[1])
         if stop <= start:
             continue
-        row = products[t]
-        for i in range(start, stop):
-            squared[i] = max(query_norms[t] + key_norms[i] - np.float32(2) * row[i], np.float32(0))
-        # Those that are near enough by distances that may have cancelled, and a little more.
         seen = stop - start
+        here, there = bits[:seen], places[start:stop]
+        _complete(products[t, start:stop], query_norms[t], key_norms[start:stop], here)
+        # Those that are near enough by distances that may have cancelled, and a little more.
         k = min(best.shape[1], seen)
         limit = INFINITY
         if seen > k:
-            rough = np.empty(1, np.uint32)
-            rough[0] = rough_limit(bits[start:stop], seen, k)
-            slack = _SLACK * (query_norms[t] + largest)
-            rough.view(np.float32)[0] += slack
-            limit = min(rough[0], INFINITY)
-        count = keep(
-            bits[start:stop], places[start:stop], seen, np.uint32(0), limit, near_bits, near_places
-        )
+            limit = _further(rough_limit(here, seen, k), _SLACK * (query_norms[t] + largest))
+        count = keep(here, there, seen, np.uint32(0), limit, near_bits, near_places)
         if count < k:
-            count = keep(
-                bits[start:stop],
-                places[start:stop],
-                seen,
-                np.uint32(0),
-                INFINITY,
-                near_bits,
-                near_places,
-            )
-        for i in range(count):
-            at = np.int64(near_places[i]) - first
-            if near[i] < _CANCELLED * (query_norms[t] + key_norms[at]):
-                near[i] = _squared_distance(queries[t], keys[at])
+            count = keep(here, there, seen, np.uint32(0), INFINITY, near_bits, near_places)
+        norms = query_norms[t] + largest
+        if limit == INFINITY or limit < _bits(_CANCELLED * norms):
+            near = near_bits.view(np.float32)
+            for i in range(count):
+                if near[i] < _CANCELLED * norms:
+                    near[i] = _squared_distance(queries[t], keys[np.int64(near_places[i]) - first])
         # And those that were the nearest so far.
         for i in range(best.shape[1]):
             if best[t, i] != NOTHING:
@@ -186,3 +175,31 @@ def _merge(queries, keys, products, query_norms, key_norms, low, high, first, be
                 near_places[count] = np.uint32(best[t, i] & np.uint64(0xFFFF_FFFF))
                 count += 1
         select(near_bits, near_places, count, kept_bits, kept_places, best[t])
+
+
+@numba.njit(cache=True, nogil=True)
+@no_type_check
+def _complete(products, query_norm, key_norms, bits):
+    """Squared distances from products, as bits."""
+    squared = bits.view(np.float32)
+    for i in range(len(products)):
+        squared[i] = max(query_norm + key_norms[i] - np.float32(2) * products[i], np.float32(0))
+
+
+@numba.njit(cache=True, nogil=True)
+@no_type_check
+def _bits(value):
+    """The bits of a float."""
+    word = np.empty(1, np.float32)
+    word[0] = value
+    return word.view(np.uint32)[0]
+
+
+@numba.njit(cache=True, nogil=True)
+@no_type_check
+def _further(bits, slack):
+    """The bits of a float that is larger by so much."""
+    word = np.empty(1, np.uint32)
+    word[0] = bits
+    word.view(np.float32)[0] += slack
+    return min(word[0], INFINITY)

@@ -1,17 +1,19 @@
-"""Searching lists of codes: which lists, which of their entries."""
+"""Searching lists of codes: which lists, which of their entries.
 
-from typing import no_type_check
+A block of queries is searched list by list, not query by query: each list is taken from memory once
+for all queries that look into it, and unpacked once for every four of them.
+"""
+
+from typing import NamedTuple, no_type_check
 
 import numba
 import numpy as np
+from jaxtyping import Float32, Int8, Int32, Int64, UInt32
 
-from unbounded.memory.chunks import LISTS, ask_centroids
-from unbounded.memory.codes import POSITION, WORDS
-from unbounded.memory.scan import CHUNK, GROUP, distances, fetch, keep
-from unbounded.memory.select import INFINITY, rough_limit, select
-
-AHEAD = 3
-"""Chunks that are on their way from memory while one is looked at."""
+from unbounded.memory.chunks import LISTS, ask_centroids, room_for_centroids, write_code
+from unbounded.memory.codes import AXES, POSITION, WORDS
+from unbounded.memory.scan import CHUNK, TILE, distances, fetch, keep, keep_chunk
+from unbounded.memory.select import INFINITY, kth, select
 
 
 @numba.njit(cache=True, nogil=True)
@@ -23,132 +25,280 @@ def choose(chunks, queries, offsets, scales, totals, wanted, chosen, used):
     in between. Returns False if `chosen` has too few columns for some query.
     """
     count = chunks.counts[LISTS]
-    to_lists = np.empty((count + CHUNK - 1) // CHUNK * CHUNK, np.float32)
     most = min(chosen.shape[1], count)
-    order = np.empty(most, np.uint64)
-    for t in range(len(queries)):
-        for first in range(0, count, CHUNK):
-            chunk = chunks.centroids[first // CHUNK]
-            ask_centroids(
-                chunk, queries[t], offsets[t], scales[t], totals[t], to_lists[first : first + CHUNK]
-            )
-        _smallest(to_lists, count, most, order)
-        held, used[t] = 0, 0
-        while used[t] < most and held < wanted:
-            chosen[t, used[t]] = order[used[t]] & np.uint64(0xFFFF_FFFF)
-            held += chunks.settled[chosen[t, used[t]]]
-            used[t] += 1
-        if held < wanted and most < count:
-            return False
+    to_lists = room_for_centroids(chunks)
+    numbers = np.arange(count).astype(np.uint32)
+    kept_bits, kept_numbers = np.empty_like(numbers), np.empty_like(numbers)
+    for first in range(0, len(queries), TILE):
+        many = ask_centroids(chunks, queries, offsets, scales, totals, first, to_lists)
+        for j in range(many):
+            t = first + j
+            bits = to_lists[j].view(np.uint32)
+            # None of these is infinite but all of them may be: then all are as near.
+            limit = kth(bits, count, most)[1] + np.uint32(1)
+            kept = keep(bits, numbers, count, np.uint32(0), limit, kept_bits, kept_numbers)
+            order = np.empty(kept, np.uint64)
+            for i in range(kept):
+                order[i] = (np.uint64(kept_bits[i]) << np.uint64(32)) | np.uint64(kept_numbers[i])
+            order.sort()
+            held, used[t] = 0, 0
+            while used[t] < most and held < wanted:
+                chosen[t, used[t]] = order[used[t]] & np.uint64(0xFFFF_FFFF)
+                held += chunks.settled[chosen[t, used[t]]]
+                used[t] += 1
+            if held < wanted and most < count:
+                return False
     return True
 
 
+class Own(NamedTuple):
+    """A block's entries by the lists that they will go to, in the order of the block."""
+
+    codes: UInt32[np.ndarray, "chunks 1088"]
+    heads: Int32[np.ndarray, " lists"]
+    """The first chunk of each list; the others follow it."""
+    starts: Int64[np.ndarray, " lists_and_end"]
+    """Where the entries of each list begin in `order`."""
+    order: Int64[np.ndarray, " n"]
+    """The entries' places in the block, list by list."""
+
+
 @numba.njit(cache=True, nogil=True)
 @no_type_check
-def probe(chunks, queries, offsets, scales, start, stop, chosen, used, own, added, best):
+def own_entries(chunks, codes, lists, first):
+    """Sort a block's codes by their lists; their positions count up from `first`."""
+    count = chunks.counts[LISTS]
+    starts, heads = np.zeros(count + 1, np.int64), np.zeros(count, np.int32)
+    for at in lists:
+        starts[at + 1] += 1
+    taken = 0
+    for at in range(count):
+        heads[at] = taken
+        taken += (starts[at + 1] + CHUNK - 1) // CHUNK
+        starts[at + 1] += starts[at]
+    sorted_codes, order = (
+        np.zeros((taken, WORDS * CHUNK), np.uint32),
+        np.empty(len(lists), np.int64),
+    )
+    ends = starts[:-1].copy()
+    for i in range(len(lists)):
+        at = lists[i]
+        codes[i, POSITION] = first + i
+        place = ends[at] - starts[at]
+        write_code(codes[i], sorted_codes[heads[at] + place // CHUNK], place % CHUNK)
+        order[ends[at]] = i
+        ends[at] += 1
+    return Own(sorted_codes, heads, starts, order)
+
+
+class Tile(NamedTuple):
+    """Up to four queries side by side, and their distances to a chunk."""
+
+    asked: Int8[np.ndarray, "4 120"]
+    offsets: Float32[np.ndarray, " 4"]
+    scales: Float32[np.ndarray, " 4"]
+    out: Float32[np.ndarray, "4 64"]
+
+
+class Kept(NamedTuple):
+    """What each query of a part has kept so far: distances as bits, positions, and how many.
+
+    There is room for a chunk more than may be kept; a count beyond that says that some are missing.
+    """
+
+    bits: UInt32[np.ndarray, "n room"]
+    positions: UInt32[np.ndarray, "n room"]
+    counts: Int64[np.ndarray, " n"]
+    limits: UInt32[np.ndarray, " n"]
+
+
+@numba.njit(cache=True, nogil=True)
+@no_type_check
+def probe(chunks, own, queries, offsets, scales, start, stop, chosen, used, bits, positions, best):
     """The nearest entries of queries start to stop, packed, in no order, into rows of `best`.
 
-    Query t looks into its chosen lists. Where there is an `own`, chunks of the block itself, it
-    also sees the first t codes of it, as far as they go to one of those lists.
+    Query t looks into its chosen lists, and at the block's own entries before t that will go there.
+    List by list, all queries keep what is nearer than their limits, in rows of `bits` and
+    `positions`; then the nearest of that are selected. A limit is a guess from a sample, and a
+    query for which it was wrong looks again.
     """
-    stamps = np.full(chunks.counts[LISTS], -1, np.int64)
-    found = np.empty(CHUNK, np.float32)
-    squared, places, visits = _room(CHUNK)
-    near_bits, near_places = np.empty_like(places), np.empty_like(places)
-    kept_bits, kept_places = np.empty_like(places), np.empty_like(places)
-    own_places = np.empty(len(queries) if len(own) else 0, np.uint32)
+    n = stop - start
+    if n == 0:
+        return
+    visits, seen = _visits_by_list(chunks, own, chosen, used, start, stop)
+    kept = Kept(bits[:n], positions[:n], np.zeros(n, np.int64), np.empty(n, np.uint32))
+    most = bits.shape[1] - CHUNK
+    _guess(
+        chunks, queries, offsets, scales, visits, start, best.shape[1], seen, bits[:n], kept.limits
+    )
+    _look(chunks, own, queries, offsets, scales, visits, start, kept)
+    room = np.empty((2, bits.shape[1]), np.uint32)
     for t in range(start, stop):
-        visited, n = 0, 0
-        for i in range(used[t]):
-            stamps[chosen[t, i]] = t
-            visited += (chunks.lengths[chosen[t, i]] + CHUNK - 1) // CHUNK
-        room = visited * CHUNK + (t if len(own) else 0) + CHUNK
-        if room > len(squared):
-            squared, places, visits = _room(2 * room)
-            near_bits, near_places = np.empty_like(places), np.empty_like(places)
-            kept_bits, kept_places = np.empty_like(places), np.empty_like(places)
-        visited = 0
-        for i in range(used[t]):
-            chunk = chunks.heads[chosen[t, i]]
-            for _ in range(0, chunks.lengths[chosen[t, i]], CHUNK):
-                visits[visited] = chunk
-                visited += 1
-                chunk = chunks.next[chunk]
-        total, visited = visited, 0
-        for i in range(used[t]):
-            length = chunks.lengths[chosen[t, i]]
-            for first in range(0, length, CHUNK):
-                if visited + AHEAD < total:
-                    fetch(chunks.codes[visits[visited + AHEAD]])
-                here = squared[visited * CHUNK : (visited + 1) * CHUNK]
-                distances(chunks.codes[visits[visited]], queries[t], offsets[t], scales[t], here)
-                # What lies beyond the last entry of a list is nothing.
-                here[min(CHUNK, length - first) :] = np.inf
-                visited += 1
-            n += length
-        slots = total * CHUNK
-        if len(own):
-            for first in range(0, t, CHUNK):
-                last = min(first + CHUNK, t)
-                asked = False
-                for i in range(first, last):
-                    if stamps[chosen[i, 0]] == t:
-                        if not asked:
-                            distances(own[first // CHUNK], queries[t], offsets[t], scales[t], found)
-                            asked = True
-                        squared[slots] = found[i - first]
-                        own_places[slots - total * CHUNK] = added + i
-                        slots += 1
-                        n += 1
-        k = min(best.shape[1], n)
-        bits = squared.view(np.uint32)
-        limit = rough_limit(bits, slots, k)
-        near = keep(bits, places, slots, np.uint32(0), limit, near_bits, near_places)
-        if near < k:
-            near = keep(bits, places, slots, np.uint32(0), INFINITY, near_bits, near_places)
-        _locate(near_places, near, chunks, visits, total, own_places)
-        select(near_bits, near_places, near, kept_bits, kept_places, best[t])
+        i = t - start
+        count = kept.counts[i]
+        if min(best.shape[1], seen[i]) <= count <= most:
+            select(kept.bits[i], kept.positions[i], count, room[0], room[1], best[t])
+        else:
+            _look_again(chunks, own, queries, offsets, scales, chosen, used, t, seen[i], best[t])
 
 
 @numba.njit(cache=True, nogil=True)
 @no_type_check
-def _room(slots):
-    return (
-        np.empty(slots, np.float32),
-        np.arange(slots).astype(np.uint32),
-        np.empty(slots // CHUNK, np.int32),
+def _look_again(chunks, own, queries, offsets, scales, chosen, used, t, seen, best):
+    """One query, with room for all that it sees."""
+    visits, _ = _visits_by_list(chunks, own, chosen, used, t, t + 1)
+    kept = Kept(
+        np.empty((1, seen + CHUNK), np.uint32),
+        np.empty((1, seen + CHUNK), np.uint32),
+        np.zeros(1, np.int64),
+        np.full(1, INFINITY),
+    )
+    _look(chunks, own, queries, offsets, scales, visits, t, kept)
+    room = np.empty_like(kept.bits)
+    select(kept.bits[0], kept.positions[0], kept.counts[0], room[0], np.empty_like(room[0]), best)
+
+
+@numba.njit(cache=True, nogil=True)
+@no_type_check
+def _visits_by_list(chunks, own, chosen, used, start, stop):
+    """Each list and query that looks into it, list by list; and how many entries a query sees."""
+    ends = np.zeros(chunks.counts[LISTS] + 1, np.int64)
+    seen = np.zeros(stop - start, np.int64)
+    for t in range(start, stop):
+        for i in range(used[t]):
+            at = chosen[t, i]
+            ends[at + 1] += 1
+            seen[t - start] += chunks.lengths[at] + _earlier(own.starts, own.order, at, t)
+    for at in range(chunks.counts[LISTS]):
+        ends[at + 1] += ends[at]
+    visits = np.empty((ends[-1], 2), np.int64)
+    for t in range(start, stop):
+        for i in range(used[t]):
+            visit = visits[ends[chosen[t, i]]]
+            visit[0], visit[1] = chosen[t, i], t
+            ends[chosen[t, i]] += 1
+    return visits, seen
+
+
+@numba.njit(cache=True, nogil=True)
+@no_type_check
+def _tile():
+    return Tile(
+        np.zeros((TILE, AXES), np.int8),
+        np.zeros(TILE, np.float32),
+        np.zeros(TILE, np.float32),
+        np.empty((TILE, CHUNK), np.float32),
     )
 
 
 @numba.njit(cache=True, nogil=True)
 @no_type_check
-def _smallest(values, count, wanted, order):
-    """The `wanted` smallest of the first `count` values, packed with their places, in order."""
-    bits = values.view(np.uint32)
-    kept = 0
-    worst = np.uint32(0xFFFF_FFFF)
-    for i in range(count):
-        if bits[i] < worst or kept < wanted:
-            packed = (np.uint64(bits[i]) << np.uint64(32)) | np.uint64(i)
-            if kept < wanted:
-                kept += 1
-            place = kept - 1
-            while place > 0 and order[place - 1] > packed:
-                order[place] = order[place - 1]
-                place -= 1
-            order[place] = packed
-            if kept == wanted:
-                worst = np.uint32(order[kept - 1] >> np.uint64(32))
+def _take(visits, at, queries, offsets, scales, tile):
+    """Put the next queries that look into the same list side by side; returns how many."""
+    many = 0
+    while many < TILE and at + many < len(visits) and visits[at + many, 0] == visits[at, 0]:
+        t = visits[at + many, 1]
+        tile.asked[many] = queries[t]
+        tile.offsets[many], tile.scales[many] = offsets[t], scales[t]
+        many += 1
+    return many
 
 
 @numba.njit(cache=True, nogil=True)
 @no_type_check
-def _locate(places, n, chunks, visits, total, own_places):
-    """Turn places of the scan into the positions of the entries that were there."""
-    for i in range(n):
-        visit, slot = places[i] // np.uint32(CHUNK), places[i] % np.uint32(CHUNK)
-        if visit < total:
-            group, lane = slot // np.uint32(GROUP), slot % np.uint32(GROUP)
-            places[i] = chunks.codes[visits[visit], (group * WORDS + POSITION) * GROUP + lane]
+def _guess(chunks, queries, offsets, scales, visits, start, k, seen, room, limits):
+    """A distance within which each query probably has k entries, and not many more.
+
+    From the first chunk of each list; infinite for a query that may keep everything. What is in
+    `room` is lost.
+    """
+    codes, heads, lengths = chunks.codes, chunks.heads, chunks.lengths
+    sampled = np.zeros(len(limits), np.int64)
+    for at in range(len(visits)):
+        sampled[visits[at, 1] - start] += CHUNK
+    samples = (
+        room
+        if sampled.max() <= room.shape[1]
+        else np.empty((len(limits), sampled.max()), np.uint32)
+    )
+    sampled[:] = 0
+    tile = _tile()
+    asked, tile_offsets, tile_scales, out = tile
+    out_bits = out.view(np.uint32)
+    at = 0
+    while at < len(visits):
+        which, many = visits[at, 0], _take(visits, at, queries, offsets, scales, tile)
+        if at + many < len(visits):
+            fetch(codes, heads[visits[at + many, 0]])
+        distances(codes, heads[which], asked, tile_offsets, tile_scales, out)
+        for j in range(many):
+            i = visits[at + j, 1] - start
+            for slot in range(min(CHUNK, lengths[which])):
+                samples[i, sampled[i] + slot] = out_bits[j, slot]
+            sampled[i] += min(CHUNK, lengths[which])
+        at += many
+    for i in range(len(limits)):
+        limits[i] = INFINITY
+        if seen[i] > room.shape[1] - CHUNK:
+            share = k * sampled[i] // seen[i]
+            limits[i] = kth(samples[i], sampled[i], share + share // 4 + 16)[1]
+
+
+@numba.njit(cache=True, nogil=True)
+@no_type_check
+def _look(chunks, own, queries, offsets, scales, visits, start, kept):
+    """Every visited list is gone through once for each tile of its queries.
+
+    Arrays are named here and not in the loops, where each mention of one that is part of a tuple
+    would be counted by whoever looks after memory: that took longer than the search.
+    """
+    codes, following, heads, lengths = chunks.codes, chunks.next, chunks.heads, chunks.lengths
+    own_codes, own_heads, own_starts, order = own
+    bits, positions, counts, limits = kept
+    tile = _tile()
+    asked, tile_offsets, tile_scales, out = tile
+    most = bits.shape[1] - CHUNK
+    at = 0
+    while at < len(visits):
+        which, many = visits[at, 0], _take(visits, at, queries, offsets, scales, tile)
+        chunk, length = heads[which], lengths[which]
+        for first in range(0, length, CHUNK):
+            if following[chunk] >= 0:
+                fetch(codes, following[chunk])
+            elif at + many < len(visits):
+                fetch(codes, heads[visits[at + many, 0]])
+            distances(codes, chunk, asked, tile_offsets, tile_scales, out)
+            for j in range(many):
+                i = visits[at + j, 1] - start
+                if counts[i] <= most:
+                    counts[i] += keep_chunk(
+                        *(out, j, codes, chunk, length - first, limits[i]),
+                        *(bits, positions, i, counts[i]),
+                    )
+            chunk = following[chunk]
+        for first in range(0, own_starts[which + 1] - own_starts[which], CHUNK):
+            chunk = own_heads[which] + first // CHUNK
+            distances(own_codes, chunk, asked, tile_offsets, tile_scales, out)
+            for j in range(many):
+                i = visits[at + j, 1] - start
+                earlier = _earlier(own_starts, order, which, visits[at + j, 1])
+                if counts[i] <= most:
+                    counts[i] += keep_chunk(
+                        *(out, j, own_codes, chunk, earlier - first, limits[i]),
+                        *(bits, positions, i, counts[i]),
+                    )
+        at += many
+
+
+@numba.njit(cache=True, nogil=True)
+@no_type_check
+def _earlier(starts, order, at, t):
+    """How many of the block's own that go to a list came before query t."""
+    low, high = starts[at], starts[at + 1]
+    while low < high:
+        middle = (low + high) // 2
+        if order[middle] < t:
+            low = middle + 1
         else:
-            places[i] = own_places[places[i] - total * CHUNK]
+            high = middle
+    return low - starts[at]

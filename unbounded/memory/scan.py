@@ -1,4 +1,4 @@
-"""From a query to sixty-four codes at once: the inner loop of every search."""
+"""From four queries to sixty-four codes at once: the inner loop of every search."""
 
 from typing import Any, no_type_check
 
@@ -9,7 +9,7 @@ import numpy as np
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from unbounded.memory.codes import AXES, CENTROID_WORDS, LENGTH, WORDS, shift_of
+from unbounded.memory.codes import AXES, CENTROID_WORDS, LENGTH, POSITION, WORDS, shift_of
 
 CHUNK = 64
 """Entries that are stored together: 4,352 bytes.
@@ -20,11 +20,29 @@ codes.
 
 GROUP = 16
 
+TILE = 4
+"""Queries that look at a chunk together: what is taken from memory and unpacked serves them all."""
+
 # Bytes that come from memory together.
 _LINE = 64
 
 WIDE = bool(llvmlite.binding.get_host_cpu_features().get("avx512vnni", False))
 """Whether this processor multiplies bytes sixty-four at a time; if not, a plain loop does."""
+
+
+@intrinsic
+@no_type_check
+def _address(typing, rows, row):
+    """Where a row lies. A slice would be counted by everyone who holds it, which takes longer than
+    all that is done with it here."""
+
+    def generate(context, builder, signature, arguments):
+        array = context.make_array(signature.args[0])(context, builder, arguments[0])
+        start = builder.ptrtoint(array.data, llvmlite.ir.IntType(64))
+        stride = builder.extract_value(array.strides, 0)
+        return builder.add(start, builder.mul(stride, arguments[1]))
+
+    return types.intp(rows, types.intp), generate
 
 
 @intrinsic
@@ -71,6 +89,60 @@ def _keep(typing, values, companions, low, high, kept_values, kept_companions):
 
 @intrinsic
 @no_type_check
+def _keep_chunk(typing, squared, codes, n, limit, bits, positions):
+    """Of a chunk's first n distances, by address: keep the bits of those below a limit.
+
+    And the positions of their codes. Up to sixteen words are written past the last that is kept,
+    which is several times as fast as to write no more than these.
+    """
+
+    def generate(context, builder, signature, arguments):
+        ir = llvmlite.ir
+        word, bit, long = ir.IntType(32), ir.IntType(1), ir.IntType(64)
+        words, marks = ir.VectorType(word, GROUP), ir.VectorType(bit, GROUP)
+        compress = cgutils.get_or_insert_function(
+            builder.module,
+            ir.FunctionType(words, [words, words, marks]),
+            f"llvm.x86.avx512.mask.compress.v{GROUP}i32",
+        )
+        squared_at, codes_at, n, limit, bits_at, positions_at = arguments
+
+        def spread(value):
+            nothing = ir.Constant(words, ir.Undefined)
+            one = builder.insert_element(nothing, value, ir.Constant(word, 0))
+            return builder.shuffle_vector(one, nothing, ir.Constant(words, [0] * GROUP))
+
+        def vector(address, place):
+            base = builder.inttoptr(address, word.as_pointer())
+            return builder.bitcast(builder.gep(base, [place]), words.as_pointer())
+
+        def load(address, place):
+            loaded = builder.load(vector(address, ir.Constant(long, place)))
+            loaded.align = 4
+            return loaded
+
+        limits, ends = spread(limit), spread(builder.trunc(n, word))
+        count = ir.Constant(long, 0)
+        for group in range(CHUNK // GROUP):
+            found = load(squared_at, group * GROUP)
+            position = load(codes_at, (group * WORDS + POSITION) * GROUP)
+            lanes = ir.Constant(words, [group * GROUP + lane for lane in range(GROUP)])
+            belongs = builder.and_(
+                builder.icmp_unsigned("<", found, limits), builder.icmp_signed("<", lanes, ends)
+            )
+            for each, to in ((found, bits_at), (position, positions_at)):
+                packed = builder.call(compress, [each, ir.Constant(words, [0] * GROUP), belongs])
+                builder.store(packed, vector(to, count)).align = 4
+            mask = builder.bitcast(belongs, ir.IntType(GROUP))
+            count = builder.add(count, builder.zext(builder.ctpop(mask), long))
+        return count
+
+    addresses = (types.intp, types.intp)
+    return types.int64(*addresses, types.int64, types.uint32, *addresses), generate
+
+
+@intrinsic
+@no_type_check
 def _fetch(typing, codes):
     """Ask for a chunk, by its address, before it is needed."""
 
@@ -92,29 +164,27 @@ def _fetch(typing, codes):
     return types.void(types.intp), generate
 
 
-def _multiplier(words_a_code: int, length: int, halves: bool) -> Any:
-    """An intrinsic: squared distances of one query to a chunk of codes.
+def _multiplier(words_a_code: int, length: int, halves: bool, queries: int) -> Any:
+    """An intrinsic: squared distances of some queries to a chunk of codes, everything by address.
 
-    All but offset and scale come by address. Word `length` of a code is its squared length; those
-    before it hold four axes, or with `halves` eight, four of them in the upper halves of the bytes.
+    Word `length` of a code is its squared length; those before it hold four axes, or with `halves`
+    eight, four of them in the upper halves of the bytes.
     """
 
     @intrinsic
     @no_type_check
-    def multiply(typing, codes, query, offset, scale, out):
+    def multiply(typing, codes, asked, offsets, scales, out):
         def generate(context, builder, signature, arguments):
-            _write(builder, arguments, words_a_code, length, halves)
+            _write(builder, arguments, words_a_code, length, halves, queries)
             return context.get_dummy_value()
 
-        return types.void(
-            types.intp, types.intp, types.float32, types.float32, types.intp
-        ), generate
+        return types.void(*[types.intp] * 5), generate
 
     return multiply
 
 
 @no_type_check
-def _write(builder, arguments, words_a_code, length, halves):
+def _write(builder, arguments, words_a_code, length, halves, queries):
     ir = llvmlite.ir
     word, real = ir.IntType(32), ir.FloatType()
     words, reals = ir.VectorType(word, GROUP), ir.VectorType(real, GROUP)
@@ -141,91 +211,120 @@ def _write(builder, arguments, words_a_code, length, halves):
     def constant(value):
         return ir.Constant(words, [value] * GROUP)
 
-    codes_at, query_at, offset, scale, out_at = arguments
-    asked = [spread(load(query_at, word, part), words) for part in range(AXES // 4)]
-    offsets, scales = spread(offset, reals), spread(scale, reals)
+    codes_at, asked_at, offsets_at, scales_at, out_at = arguments
     low, none = constant(0x0F0F0F0F), ir.Constant(reals, [0.0] * GROUP)
     for group in range(CHUNK // GROUP):
-        # Two sums, so that one need not wait for the other.
-        sums = [constant(0), constant(0)]
+        # Two sums a query, so that one need not wait for the other.
+        sums = [[constant(0), constant(0)] for _ in range(queries)]
         for part in range(length):
             packed = load(codes_at, words, group * words_a_code + part)
             if halves:
                 upper = builder.and_(builder.lshr(packed, constant(4)), low)
-                lower = builder.and_(packed, low)
-                sums[0] = builder.call(multiply_add, [sums[0], lower, asked[2 * part]])
-                sums[1] = builder.call(multiply_add, [sums[1], upper, asked[2 * part + 1]])
+                pairs = [(2 * part, builder.and_(packed, low)), (2 * part + 1, upper)]
             else:
-                mine = part % 2
-                sums[mine] = builder.call(multiply_add, [sums[mine], packed, asked[part]])
-        products = builder.sitofp(builder.add(*sums), reals)
+                pairs = [(part, packed)]
+            for at, levels in pairs:
+                for query in range(queries):
+                    asked = load(asked_at, word, query * (AXES // 4) + at)
+                    sums[query][at % 2] = builder.call(
+                        multiply_add, [sums[query][at % 2], levels, spread(asked, words)]
+                    )
         lengths = load(codes_at, reals, group * words_a_code + length)
-        squared = builder.fsub(builder.fadd(offsets, lengths), builder.fmul(scales, products))
-        positive = builder.fcmp_ordered(">", squared, none)
-        stored = builder.store(
-            builder.select(positive, squared, none), pointer(out_at, reals, group)
-        )
-        stored.align = 1
+        for query in range(queries):
+            offset = spread(load(offsets_at, real, query), reals)
+            scale = spread(load(scales_at, real, query), reals)
+            products = builder.sitofp(builder.add(*sums[query]), reals)
+            squared = builder.fsub(builder.fadd(offset, lengths), builder.fmul(scale, products))
+            positive = builder.fcmp_ordered(">", squared, none)
+            stored = builder.store(
+                builder.select(positive, squared, none),
+                pointer(out_at, reals, query * (CHUNK // GROUP) + group),
+            )
+            stored.align = 1
 
 
-_multiply_codes = _multiplier(WORDS, LENGTH, halves=True)
-_multiply_centroids = _multiplier(CENTROID_WORDS, CENTROID_WORDS - 1, halves=False)
+_multiply_codes = _multiplier(WORDS, LENGTH, halves=True, queries=TILE)
+_multiply_centroids = _multiplier(CENTROID_WORDS, CENTROID_WORDS - 1, halves=False, queries=TILE)
 
 
 @numba.njit(cache=True, nogil=True)
 @no_type_check
-def _plainly(codes, query, offset, scale, out, words_a_code, length, halves):
+def _plainly(chunks, chunk, queries, offsets, scales, out, words_a_code, length, halves):
     """What a `_multiplier` does, one product at a time, sixteen codes side by side."""
+    codes = chunks[chunk]
     lengths = codes.view(np.float32)
     products = np.empty(GROUP, np.int32)
     axes_a_word, mask = (8, np.uint32(15)) if halves else (4, np.uint32(255))
-    for group in range(CHUNK // GROUP):
-        first = group * GROUP * words_a_code
-        products[:] = 0
-        for axis in range(AXES):
-            start = first + (axis // axes_a_word) * GROUP
-            words = codes[start : start + GROUP]
-            shift = np.uint32(shift_of(axis) if halves else 8 * (axis % 4))
-            asked = np.int32(query[axis])
+    for query in range(TILE):
+        for group in range(CHUNK // GROUP):
+            first = group * GROUP * words_a_code
+            products[:] = 0
+            for axis in range(AXES):
+                start = first + (axis // axes_a_word) * GROUP
+                words = codes[start : start + GROUP]
+                shift = np.uint32(shift_of(axis) if halves else 8 * (axis % 4))
+                asked = np.int32(queries[query, axis])
+                for i in range(GROUP):
+                    products[i] += asked * np.int32((words[i] >> shift) & mask)
             for i in range(GROUP):
-                products[i] += asked * np.int32((words[i] >> shift) & mask)
-        for i in range(GROUP):
-            squared = (offset + lengths[first + length * GROUP + i]) - scale * np.float32(
-                products[i]
-            )
-            out[group * GROUP + i] = squared if squared > 0 else np.float32(0)
+                squared = (offsets[query] + lengths[first + length * GROUP + i]) - scales[
+                    query
+                ] * np.float32(products[i])
+                out[query, group * GROUP + i] = squared if squared > 0 else np.float32(0)
 
 
 @numba.njit(cache=True, nogil=True)
 @no_type_check
-def plain_distances(codes, query, offset, scale, out):
+def plain_distances(codes, chunk, queries, offsets, scales, out):
     """The definition of `distances`."""
-    _plainly(codes, query, offset, scale, out, WORDS, LENGTH, True)
+    _plainly(codes, chunk, queries, offsets, scales, out, WORDS, LENGTH, True)
 
 
 @numba.njit(cache=True, nogil=True)
 @no_type_check
-def wide_distances(codes, query, offset, scale, out):
+def wide_distances(codes, chunk, queries, offsets, scales, out):
     """`distances` with wide instructions."""
-    _multiply_codes(codes.ctypes.data, query.ctypes.data, offset, scale, out.ctypes.data)
+    _multiply_codes(
+        _address(codes, chunk),
+        _address(queries, 0),
+        _address(offsets, 0),
+        _address(scales, 0),
+        _address(out, 0),
+    )
 
 
 @numba.njit(cache=True, nogil=True)
 @no_type_check
-def plain_to_centroids(centroids, query, offset, scale, out):
+def plain_to_centroids(centroids, chunk, queries, offsets, scales, out):
     """The definition of `to_centroids`."""
-    _plainly(centroids, query, offset, scale, out, CENTROID_WORDS, CENTROID_WORDS - 1, False)
+    _plainly(
+        centroids,
+        chunk,
+        queries,
+        offsets,
+        scales,
+        out,
+        CENTROID_WORDS,
+        CENTROID_WORDS - 1,
+        False,
+    )
 
 
 @numba.njit(cache=True, nogil=True)
 @no_type_check
-def wide_to_centroids(centroids, query, offset, scale, out):
+def wide_to_centroids(centroids, chunk, queries, offsets, scales, out):
     """`to_centroids` with wide instructions."""
-    _multiply_centroids(centroids.ctypes.data, query.ctypes.data, offset, scale, out.ctypes.data)
+    _multiply_centroids(
+        _address(centroids, chunk),
+        _address(queries, 0),
+        _address(offsets, 0),
+        _address(scales, 0),
+        _address(out, 0),
+    )
 
 
 distances: Any = wide_distances if WIDE else plain_distances
-"""Squared distances (CHUNK of them, into `out`) of a query to a chunk of codes."""
+"""Squared distances of a tile of queries, (TILE, CHUNK) into `out`, to a chunk of codes."""
 
 to_centroids: Any = wide_to_centroids if WIDE else plain_to_centroids
 """The same to a chunk of centroids, for which a query has another offset and scale."""
@@ -233,9 +332,9 @@ to_centroids: Any = wide_to_centroids if WIDE else plain_to_centroids
 
 @numba.njit(cache=True, nogil=True)
 @no_type_check
-def fetch(codes):
+def fetch(codes, chunk):
     """Ask for a chunk before it is needed: chunks of a list lie anywhere in memory."""
-    _fetch(codes.ctypes.data)
+    _fetch(_address(codes, chunk))
 
 
 @numba.njit(cache=True, nogil=True)
@@ -279,3 +378,40 @@ def wide_keep(values, companions, n, low, high, kept_values, kept_companions):
 
 keep: Any = wide_keep if WIDE else plain_keep
 """Copies the first n words with low <= word < high and their companions; returns how many."""
+
+
+@numba.njit(cache=True, nogil=True)
+@no_type_check
+def plain_keep_chunk(squared, row, codes, chunk, n, limit, bits, positions, keeper, count):
+    """The definition of `keep_chunk`."""
+    found = squared.view(np.uint32)[row]
+    before = count
+    for slot in range(min(n, CHUNK)):
+        if found[slot] < limit:
+            bits[keeper, count] = found[slot]
+            group, lane = slot // GROUP, slot % GROUP
+            positions[keeper, count] = codes[chunk, (group * WORDS + POSITION) * GROUP + lane]
+            count += 1
+    return count - before
+
+
+@numba.njit(cache=True, nogil=True)
+@no_type_check
+def wide_keep_chunk(squared, row, codes, chunk, n, limit, bits, positions, keeper, count):
+    """`keep_chunk` with wide instructions."""
+    return _keep_chunk(
+        _address(squared, row),
+        _address(codes, chunk),
+        n,
+        limit,
+        _address(bits, keeper) + 4 * count,
+        _address(positions, keeper) + 4 * count,
+    )
+
+
+keep_chunk: Any = wide_keep_chunk if WIDE else plain_keep_chunk
+"""Copies the distances in a row, and the positions of a chunk's first n entries, below a limit.
+
+They go to the row of the keeper, from its place `count` on, where there must be room for a whole
+chunk; returns how many.
+"""

@@ -31,7 +31,7 @@ def set_search_threads(threads: int) -> None:
         _threads = threads
 
 
-def in_parallel(work: Callable[[int, int], None], rows: int) -> None:
+def in_parallel(work: Callable[[int, int], None], rows: int, fewest: int = _FEWEST) -> None:
     """Call `work(start, stop)` for parts that make up all rows; it must not hold the GIL.
 
     There are more parts than threads, and each thread takes the next one, because some take
@@ -41,7 +41,7 @@ def in_parallel(work: Callable[[int, int], None], rows: int) -> None:
     if _pool is None or rows < 2 * _FEWEST:
         work(0, rows)
         return
-    parts = min(_PARTS * _threads, rows // _FEWEST)
+    parts = min(_PARTS * _threads, max(rows // fewest, _threads))
     cuts = [rows * part // parts for part in range(parts + 1)]
     turns = count()
 

@@ -9,7 +9,7 @@ from unbounded.errors import SettingError
 from unbounded.memory.index import Index
 from unbounded.memory.nearest import Nearest, squared_norms
 from unbounded.memory.rows import Rows
-from unbounded.types import Hidden
+from unbounded.types import Distances, Hidden, Positions
 
 
 @final
@@ -31,6 +31,8 @@ class Window(Index):
         self.size = self.reach = size
         self._keys = Rows(np.empty((0, width), np.float32))
         self._norms = Rows(np.empty(0, np.float32))
+        # Keys stored that `added` does not count yet.
+        self._ahead = 0
 
     @property
     def bytes(self) -> int:
@@ -45,12 +47,36 @@ class Window(Index):
         self._keys.restore(keys)
         self._norms.restore(squared_norms(keys))
 
+    @property
+    def room(self) -> int:
+        """As many as the window holds: a longer block would only take more space."""
+        return self.size
+
     def _append(self, keys: Hidden) -> None:
-        keys = keys[-self.size :]
-        for rows, new in ((self._keys, keys), (self._norms, squared_norms(keys))):
-            rows.append(new)
-            rows.keep_last(self.size)
+        self._store(keys[-self.size :])
+        self._drop()
+
+    def _read(self, keys: Hidden, k: int) -> tuple[Distances, Positions]:
+        # Stored before they are searched for, so that one pass finds what a query sees of the
+        # window and of its own block: `Nearest` looks at nothing that came later.
+        self._store(keys)
+        self._ahead = len(keys)
+        found = self._find_in(lambda nearest, last: self.show_to(nearest), keys, k, True, False)
+        self._drop()
+        self._ahead = 0
+        self.added += len(keys)
+        return found
+
+    def _store(self, keys: Hidden) -> None:
+        self._keys.append(keys)
+        self._norms.append(squared_norms(keys))
+
+    def _drop(self) -> None:
+        self._keys.keep_last(self.size)
+        self._norms.keep_last(self.size)
 
     def show_to(self, nearest: Nearest) -> None:
-        """Show the queries all keys."""
-        nearest.show(self._keys.view, self._norms.view, self.added - len(self._keys))
+        """Show the queries all keys that any of them sees."""
+        first = self.added + self._ahead - len(self._keys)
+        seen = slice(max(nearest.oldest - first, 0), nearest.newest - first)
+        nearest.show(self._keys.view[seen], self._norms.view[seen], first + seen.start)
