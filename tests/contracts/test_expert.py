@@ -5,27 +5,14 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.toy import ToyModel
-from unbounded.lm import (
-    AdaptedConfig,
-    AdaptedHead,
-    DynamicConfig,
-    DynamicModel,
-    RecurrentModel,
-    SharedHead,
-)
-from unbounded.lm.encoder import Encoder, NetworkConfig
-from unbounded.lm.head import build_head, reset_head
+from tests.small import TOY, adapted, dynamic
 from unbounded.memory import IVFPQ, Auto, Flat, Memory, Window
 from unbounded.predict import (
-    Adapted,
     Cache,
     Distribution,
-    Dynamic,
     Expert,
     Kernel,
     NGram,
@@ -40,30 +27,6 @@ SIZE = 20
 # Distances are float32: a kernel that ends at the k-th neighbor takes a difference of two nearly
 # equal ones there, and what is left has this much of a probability as its rounding.
 ROUNDING = 1e-6
-TOY = ToyModel(base_size=12, width=5)
-
-
-def small_network(cell: str = "lstm") -> RecurrentModel:
-    """As many words and units as the toy, but with gradients."""
-    generator = torch.Generator().manual_seed(4)
-    encoder = Encoder(TOY.base_size, NetworkConfig(cell=cell, units=TOY.width))
-    head = build_head(TOY.width, TOY.base_size, [7])
-    encoder.reset_parameters(generator)
-    reset_head(head, generator)
-    return RecurrentModel(encoder, head, sentence_end=1)
-
-
-SMALL = {cell: small_network(cell) for cell in ("lstm", "gru")}
-
-
-def dynamic(cell: str = "lstm") -> Dynamic:
-    """Steps so often, and so long, that a word that is learned too early is seen."""
-    return Dynamic(DynamicModel(SMALL[cell], DynamicConfig(segment=4, learning_rate=0.1)))
-
-
-def adapted() -> Adapted:
-    config = AdaptedConfig(every=3, rank=3, learning_rate=0.5)
-    return Adapted(AdaptedHead(SharedHead(SMALL["lstm"]), config))
 
 
 EXPERTS: dict[str, Callable[[], Expert]] = {
