@@ -24,6 +24,9 @@ ROWS: dict[str, tuple[str, ...]] = {
 `adapted` is the output layer learning alone, and `dynamic` a baseline: the whole network learning.
 """
 
+USUAL = ("static", "unigram", "local", "unbounded", "full")
+"""The rows of an evaluation unless others are asked for."""
+
 GATED = ("full",)
 """Rows whose weights depend on the state before each word; the others learn one set of weights."""
 
