@@ -39,7 +39,7 @@ def test_its_step_is_adagrads_on_the_slope_that_autograd_gives() -> None:
     logs = (rows @ LM.head.head.weight.T + signals @ change.T).log_softmax(1)
     # All words from the seventh on are in the one cluster, whose column is the last.
     column = torch.from_numpy(np.minimum(words[known], 7))
-    (-logs[torch.arange(len(column)), column].sum() / len(WORDS)).backward()
+    torch.autograd.backward(-logs[torch.arange(len(column)), column].sum() / len(WORDS))
     assert change.grad is not None
     step = -0.3 * change.grad / (change.grad.abs() + 1e-2)
     np.testing.assert_allclose(state["change"], step.numpy(), rtol=1e-4, atol=1e-6)

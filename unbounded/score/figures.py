@@ -23,7 +23,7 @@ COLORS = {
     "unbounded": "#2563eb",
     "full": "#be185d",
     "ngram": "#4d7c0f",
-    "adapted": "#7c3aed",
+    "adapted": "#0891b2",
     "dynamic": "#b91c1c",
     "uniform": "#b8c0cc",
 }
