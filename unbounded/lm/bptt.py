@@ -1,8 +1,8 @@
 """Backpropagation through a recurrent cell over one stream of words.
 
 Autograd takes one step of the stream at a time and keeps a graph of it. For an LSTM everything but
-the chain from state to state is a product over all steps at once, so it is written out here, and
-takes about a third of the time; a test holds it to autograd, which the other cells use.
+the chain from state to state is a product over all steps at once, so it is written out here, which
+is faster (docs/log.md); a test holds it to autograd, which the other cells use.
 """
 
 from dataclasses import dataclass
