@@ -4,12 +4,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from unbounded.errors import SettingError
-from unbounded.lm import Pretrained
+from unbounded.lm import AdaptedHead, DynamicModel, Pretrained, SharedHead
 from unbounded.lm.threads import set_torch_threads
 from unbounded.memory import IVFPQ, Auto, Flat, Index, Memory, Window
 from unbounded.memory.threads import set_search_threads
 from unbounded.predict import (
+    Adapted,
     Cache,
+    Dynamic,
     Expert,
     Gated,
     Kernel,
@@ -70,10 +72,16 @@ def build_online(
     """
     width = model.lm.width
     built: dict[str, Expert] = {}
-    for name in experts:
+    names = list(experts)
+    shared = SharedHead(model.lm)
+    for name in names:
         match name:
             case "static":
-                built[name] = Static(model.lm)
+                built[name] = Static(shared if "adapted" in names else model.lm)
+            case "adapted":
+                built[name] = Adapted(AdaptedHead(shared))
+            case "dynamic":
+                built[name] = Dynamic(DynamicModel(model.lm))
             case "uniform":
                 built[name] = Uniform(full_size)
             case "unigram":

@@ -33,6 +33,7 @@ from unbounded.predict import Cache
 from unbounded.score.evaluation import Evaluation, experts_of, fit_rows, make_rows, split_first
 from unbounded.score.metrics import Banding
 from unbounded.score.progressive import Watcher
+from unbounded.score.rows import USUAL
 
 FITTED_TOKENS = 100_000
 """How much of a text at most goes to fitting fixed weights when no other text is given."""
@@ -42,7 +43,7 @@ FITTED_TOKENS = 100_000
 class EvaluationConfig:
     """What to measure, and how; the paper's four rows and all together, in its protocol."""
 
-    rows: tuple[str, ...] = ("static", "unigram", "local", "unbounded", "full")
+    rows: tuple[str, ...] = USUAL
     memory: MemoryConfig = MemoryConfig()
     mixture: str = "online"
     tokens: int | None = None

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.toy import ToyModel
+from tests.small import TOY, adapted, dynamic
 from unbounded.memory import IVFPQ, Auto, Flat, Memory, Window
 from unbounded.predict import (
     Cache,
@@ -27,10 +27,13 @@ SIZE = 20
 # Distances are float32: a kernel that ends at the k-th neighbor takes a difference of two nearly
 # equal ones there, and what is left has this much of a probability as its rounding.
 ROUNDING = 1e-6
-TOY = ToyModel(base_size=12, width=5)
+
 
 EXPERTS: dict[str, Callable[[], Expert]] = {
     "static": lambda: Static(TOY),
+    "adapted": adapted,
+    "dynamic": dynamic,
+    "dynamic gru": lambda: dynamic("gru"),
     "uniform": lambda: Uniform(SIZE),
     "unigram": lambda: Unigram(SIZE),
     "ngram": lambda: NGram(SIZE),
@@ -184,7 +187,8 @@ def test_a_word_that_can_match_itself_is_caught() -> None:
             return self.inner.predict(hidden).prob(words)
 
     assert_both_tests_catch(lambda: SeesItself(EXPERTS["unbounded flat"]()))
-    assert_both_tests_catch(lambda: SeesItself(EXPERTS["unigram"]()))
+    for name in ("unigram", "adapted", "dynamic"):
+        assert_both_tests_catch(lambda name=name: SeesItself(EXPERTS[name]()))  # type: ignore[misc]
 
 
 def test_a_vocabulary_that_already_knows_the_block_is_caught() -> None:

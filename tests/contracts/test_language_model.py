@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.toy import ToyModel
-from unbounded.lm import LanguageModel, NetworkConfig, RecurrentModel
+from unbounded.lm import LanguageModel, NetworkConfig, RecurrentModel, SharedHead
 from unbounded.lm.encoder import Encoder
 from unbounded.lm.head import build_head, reset_head
 from unbounded.types import Ids
@@ -30,6 +30,7 @@ def recurrent(cell: str, cutoffs: tuple[int, ...] = (5, 20)) -> RecurrentModel:
 MODELS: dict[str, Callable[[], LanguageModel]] = {
     "toy": lambda: ToyModel(SIZE, 5),
     "lstm": lambda: recurrent("lstm"),
+    "lstm that keeps its last block": lambda: SharedHead(recurrent("lstm")),
     "gru": lambda: recurrent("gru"),
     "elman": lambda: recurrent("elman"),
     "lstm, small vocabulary": lambda: recurrent("lstm", cutoffs=(2_000, 10_000)),

@@ -88,6 +88,18 @@ def test_evaluation_has_the_shape_of_the_design(place: Path) -> None:
     assert min(others) < static
 
 
+def test_rows_that_learn_are_there_for_the_asking(place: Path) -> None:
+    asked = ["static", "adapted", "dynamic"]
+    ran = unbounded(
+        *("evaluate", place / "model", place / "test.txt", "--rows", ",".join(asked)),
+        *("--json", "-", "--threads", 1),
+    )
+    assert ran.returncode == 0, ran.stderr
+    rows = json.loads(ran.stdout)["rows"]
+    assert [row["name"] for row in rows] == asked
+    assert set(rows[-1]["weights"]) == {"dynamic", "uniform"}
+
+
 def test_block_1_and_block_512_are_the_same_to_six_digits(place: Path) -> None:
     perplexities = []
     for block in (1, 512):

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from unbounded.lm.head import build_head, word_log_probs
+from unbounded.lm.head import build_head, learn_words, reset_head, word_log_probs
 
 
 def test_word_probabilities_are_those_of_torchs_own_adaptive_softmax() -> None:
@@ -22,3 +22,23 @@ def test_few_units_have_room_for_few_clusters(units: int) -> None:
     head = build_head(units, 50_000, (2_000, 10_000, 40_000))
     narrowest = min(min(weight.shape) for weight in head.parameters())
     assert narrowest >= 1
+
+
+def test_the_slopes_are_those_of_autograd() -> None:
+    generator = torch.Generator().manual_seed(3)
+    head = build_head(16, 40, [5, 12])
+    reset_head(head, generator)
+    hidden = torch.randn(6, 16, generator=generator)
+    words = torch.tensor([0, 4, 5, 7, 39, 1])
+    leaf = hidden.clone().requires_grad_()
+    expected = head(leaf, words)
+    (expected.output.sum() * -0.25).backward()
+    weights = [weight.grad for weight in head.parameters()]
+    head.zero_grad()
+    found, slope = learn_words(head, hidden, words, 0.25)
+    torch.testing.assert_close(found, expected.output.detach())
+    torch.testing.assert_close(slope, leaf.grad)
+    torch.testing.assert_close([weight.grad for weight in head.parameters()], weights)
+    head.zero_grad()
+    learn_words(head, hidden[:2], words[:2], 1.0)
+    assert [weight.grad is None for weight in head.parameters()] == [False, *[True] * 4]

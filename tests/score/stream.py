@@ -6,6 +6,7 @@ from itertools import pairwise
 import numpy as np
 from hypothesis import strategies as st
 
+from tests.small import adapted, dynamic
 from tests.toy import ToyModel
 from unbounded.corpus import SENTENCE_END, Block, Vocabulary
 from unbounded.memory import Flat, Memory, Window
@@ -30,6 +31,8 @@ def new_model(rows: Iterable[str] = ROWS, full: int = FULL) -> OnlineModel:
     made: dict[str, Expert] = {
         "static": Static(lm),
         "uniform": Uniform(full),
+        "adapted": adapted(),
+        "dynamic": dynamic(),
         "unigram": Unigram(full),
         "ngram": NGram(full),
         "local": Cache(Memory(Window(WIDTH, size=6)), full, k=4),

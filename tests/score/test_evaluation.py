@@ -26,6 +26,7 @@ def test_rows_that_make_no_table_are_refused(names: list[str]) -> None:
 def test_only_needed_experts_are_asked_for() -> None:
     assert experts_of(make_rows(["local", "unigram"])) == ["static", "uniform", "unigram", "local"]
     assert experts_of(make_rows(["static"])) == ["static", "uniform"]
+    assert experts_of(make_rows(["dynamic", "static"])) == ["static", "uniform", "dynamic"]
 
 
 def test_json_has_the_keys_of_the_design() -> None:

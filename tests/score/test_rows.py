@@ -10,13 +10,26 @@ from unbounded.score.rows import ROWS, TITLES, Row
 
 def test_every_row_has_a_title_and_mixes_the_network_with_the_uniform() -> None:
     assert set(TITLES) == set(ROWS)
-    assert all(experts[:2] == ("static", "uniform") for experts in ROWS.values())
+    for name, experts in ROWS.items():
+        network = "dynamic" if name == "dynamic" else "static"
+        assert experts[:2] == (network, "uniform")
+
+
+def test_a_row_pays_for_the_frozen_network_only_if_it_uses_it() -> None:
+    assert Row("dynamic", ROWS["dynamic"], 5).parts == ROWS["dynamic"]
+    assert Row("static", ROWS["static"]).parts == ("network", *ROWS["static"])
+    counts = ("uniform", "unigram")
+    assert Row("counts", counts, 5).parts == counts
+    # A gated row looks at the states even if none of its experts does.
+    assert Row("full", counts, 5).parts == ("network", *counts)
 
 
 def test_columns_are_the_rows_own_experts_in_its_own_order() -> None:
     reading = new_model().read(["known1", "new1", "known1", "new1"])
     row = Row("mine", ("unbounded", "static"))
-    np.testing.assert_array_equal(row.columns(reading), reading.table[:, [4, 0]])
+    columns = [reading.experts.index(name) for name in row.experts]
+    assert columns[0] > columns[1]
+    np.testing.assert_array_equal(row.columns(reading), reading.table[:, columns])
 
 
 @given(words=texts)

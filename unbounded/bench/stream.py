@@ -195,7 +195,7 @@ class Stream:
         self._longest = max(self._longest, seconds)
         if timed and len(words) == self.block:
             self.block_seconds.append(seconds)
-        hidden, ids = self.lm.hidden, reading.ids
+        hidden, ids = reading.hidden, reading.ids
         columns = dict(zip(reading.experts, reading.table.T, strict=True))
         parts = {name: reading.seconds[name] for name in ("network", *columns)}
         if near:
@@ -204,7 +204,7 @@ class Stream:
                 columns[name] = expert.score(hidden, ids)
                 parts[name] = time.perf_counter() - began
         else:
-            for name in ("unigram", "ngram"):
+            for name in ("adapted", "unigram", "ngram"):
                 self._others[name].observe(hidden, ids)
         for name, line in self.lines.items():
             if near or name in ALWAYS:

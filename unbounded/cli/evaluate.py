@@ -27,7 +27,11 @@ def evaluate(
     ],
     texts: Texts,
     rows: Annotated[
-        str, typer.Option(help="Rows to score, out of static, unigram, local, unbounded, full.")
+        str,
+        typer.Option(
+            help="Rows to score, out of static, unigram, local, unbounded, full, "
+            "adapted (output layer only) and dynamic (dynamic evaluation, a baseline)."
+        ),
     ] = "static,unigram,local,unbounded,full",
     index: Annotated[
         str, typer.Option(help="Index of the memory: auto, flat (exact) or ivfpq (the paper's).")

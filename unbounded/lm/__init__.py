@@ -1,7 +1,12 @@
 """Ids → hidden states: the network, its training, its folder (the only user of torch)."""
 
+from unbounded.lm.adapted import AdaptedConfig as AdaptedConfig
+from unbounded.lm.adapted import AdaptedHead as AdaptedHead
+from unbounded.lm.adapted import SharedHead as SharedHead
 from unbounded.lm.checkpoint import Pretrained as Pretrained
 from unbounded.lm.checkpoint import load_model as load_model
+from unbounded.lm.dynamic import DynamicConfig as DynamicConfig
+from unbounded.lm.dynamic import DynamicModel as DynamicModel
 from unbounded.lm.encoder import NetworkConfig as NetworkConfig
 from unbounded.lm.model import LanguageModel as LanguageModel
 from unbounded.lm.model import RecurrentModel as RecurrentModel

@@ -6,6 +6,7 @@ measured no slower than torch's for every choice of cut-offs tried (`unbounded b
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -31,17 +32,37 @@ def reset_head(head: nn.AdaptiveLogSoftmaxWithLoss, generator: torch.Generator) 
             )
 
 
-def word_log_probs(head: nn.AdaptiveLogSoftmaxWithLoss, hidden: Tensor, words: Tensor) -> Tensor:
-    """The log-probability of one word a step; only the clusters that hold a word are computed."""
+@dataclass(frozen=True)
+class Shortlist:
+    """The first softmax, over frequent words and clusters, and each step's word under it."""
+
+    column: Tensor
+    """Where the word is: its own column, or its cluster's."""
+    odds: Tensor
+    """All columns, not normalized; the largest of each step is one."""
+    log_share: Tensor
+    """The log-probability of the word's column."""
+    log_prob: Tensor
+    """The log-probability of the word itself."""
+
+
+def shortlist(head: nn.AdaptiveLogSoftmaxWithLoss, hidden: Tensor, words: Tensor) -> Shortlist:
+    """One word a step; only the clusters that hold a word are computed."""
     cutoffs = head.cutoffs
-    cluster = torch.bucketize(words, torch.tensor(cutoffs[:-1]), right=True)
-    column = torch.where(cluster > 0, cutoffs[0] + cluster - 1, words)
-    found = _pick(hidden @ head.head.weight.T, column)
+    cluster, column = _place(cutoffs, words)
+    odds = hidden @ head.head.weight.T
+    share = _pick(odds, column)
+    found = share.clone()
     for i, tail in enumerate(head.tail):
         rows = (cluster == i + 1).nonzero()[:, 0]
         if len(rows):
             found[rows] += _pick(tail(hidden[rows]), words[rows] - cutoffs[i])
-    return found
+    return Shortlist(column, odds, share, found)
+
+
+def word_log_probs(head: nn.AdaptiveLogSoftmaxWithLoss, hidden: Tensor, words: Tensor) -> Tensor:
+    """The log-probability of one word a step."""
+    return shortlist(head, hidden, words).log_prob
 
 
 def dense_log_probs(head: nn.AdaptiveLogSoftmaxWithLoss, hidden: Tensor) -> Tensor:
@@ -49,8 +70,55 @@ def dense_log_probs(head: nn.AdaptiveLogSoftmaxWithLoss, hidden: Tensor) -> Tens
     return head.log_prob(hidden)
 
 
+@torch.no_grad()
+def learn_words(
+    head: nn.AdaptiveLogSoftmaxWithLoss, hidden: Tensor, words: Tensor, share: float
+) -> tuple[Tensor, Tensor]:
+    """The log-probability of one word a step, and the slope of minus `share` times it in `hidden`.
+
+    Sets the gradients of the weights that were used. It is what autograd gives (tested), without
+    the passes over memory that a graph of logarithms needs.
+    """
+    cutoffs = head.cutoffs
+    cluster, column = _place(cutoffs, words)
+    errors = hidden @ head.head.weight.T
+    found = _errors(errors, column, share)
+    head.head.weight.grad = errors.T @ hidden
+    slope = errors @ head.head.weight
+    for i, tail in enumerate(head.tail):
+        narrow, widen = tail.parameters()
+        rows = (cluster == i + 1).nonzero()[:, 0]
+        if len(rows):
+            here = hidden[rows]
+            inner = here @ narrow.T
+            errors = inner @ widen.T
+            found[rows] += _errors(errors, words[rows] - cutoffs[i], share)
+            widen.grad = errors.T @ inner
+            back = errors @ widen
+            narrow.grad = back.T @ here
+            slope.index_add_(0, rows, back @ narrow)
+    return found, slope
+
+
+def _place(cutoffs: Sequence[int], words: Tensor) -> tuple[Tensor, Tensor]:
+    """Each word's cluster, 0 for a frequent one, and its column in the first softmax."""
+    cluster = torch.bucketize(words, torch.tensor(cutoffs[:-1]), right=True)
+    return cluster, torch.where(cluster > 0, cutoffs[0] + cluster - 1, words)
+
+
+def _errors(logits: Tensor, column: Tensor, share: float) -> Tensor:
+    """One log-softmax a row; makes `logits` their own slopes."""
+    steps = torch.arange(len(column))
+    logits -= logits.amax(1, keepdim=True)
+    picked = logits[steps, column]
+    totals = logits.exp_().sum(1)
+    logits.mul_((share / totals)[:, None])
+    logits[steps, column] -= share
+    return picked - totals.log()
+
+
 def _pick(logits: Tensor, column: Tensor) -> Tensor:
-    """One log-softmax a row; overwrites `logits`, which spares two passes over memory."""
+    """One log-softmax a row; leaves odds in `logits`, which spares two passes over memory."""
     picked = logits.gather(1, column[:, None])[:, 0]
     largest = logits.amax(1, keepdim=True)
     return picked - largest[:, 0] - logits.sub_(largest).exp_().sum(1).log_()

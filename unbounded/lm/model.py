@@ -50,15 +50,15 @@ class RecurrentModel(LanguageModel):
     ) -> None:
         self.base_size = encoder.size
         self.width = encoder.cell.hidden_size
-        self._encoder = encoder.eval().requires_grad_(False)
-        self._head = head.eval().requires_grad_(False)
+        self.encoder = encoder.eval().requires_grad_(False)
+        self.head = head.eval().requires_grad_(False)
         # The text before the first word is taken for a sentence that has just ended.
-        self._sentence_end = sentence_end
+        self.sentence_end = sentence_end
 
     def start(self) -> tuple[Hidden, State]:
         """The hidden state after a sentence end out of nowhere."""
-        zero = tuple(part.numpy() for part in self._encoder.zero_state(1))
-        return self.advance(zero, np.array([self._sentence_end]))
+        zero = tuple(part.numpy() for part in self.encoder.zero_state(1))
+        return self.advance(zero, np.array([self.sentence_end]))
 
     def advance(self, state: State, words: Ids) -> tuple[Hidden, State]:
         """The hidden state after each word, and the state after the last."""
@@ -66,8 +66,8 @@ class RecurrentModel(LanguageModel):
             return np.empty((0, self.width), np.float32), state
         with torch.inference_mode():
             known = torch.from_numpy(np.minimum(words, self.base_size))
-            vectors = self._encoder.embedding(known)[:, None]
-            hidden, new = self._encoder(vectors, tuple(torch.tensor(part) for part in state))
+            vectors = self.encoder.embedding(known)[:, None]
+            hidden, new = self.encoder(vectors, tuple(torch.tensor(part) for part in state))
             return hidden[:, 0].numpy(), tuple(part.numpy() for part in new)
 
     def prob(self, hidden: Hidden, words: Ids) -> Probs:
@@ -77,12 +77,12 @@ class RecurrentModel(LanguageModel):
         if known.any():
             with torch.inference_mode():
                 rows: Tensor = torch.from_numpy(hidden[known])
-                found = word_log_probs(self._head, rows, torch.from_numpy(words[known]))
+                found = word_log_probs(self.head, rows, torch.from_numpy(words[known]))
                 probs[known] = found.double().exp().numpy()
         return probs
 
     def dense(self, hidden: Hidden) -> Float[np.ndarray, "n v"]:
         """The probability of every word the network knows, at each step."""
         with torch.inference_mode():
-            found = dense_log_probs(self._head, torch.from_numpy(hidden))
+            found = dense_log_probs(self.head, torch.from_numpy(hidden))
             return found.double().exp().numpy()

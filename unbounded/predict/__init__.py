@@ -1,6 +1,8 @@
 """Neighbors → distributions → mixture: kernels, experts, mixtures, the online model."""
 
+from unbounded.predict.adapted import Adapted as Adapted
 from unbounded.predict.distribution import Distribution as Distribution
+from unbounded.predict.dynamic import Dynamic as Dynamic
 from unbounded.predict.experts import Cache as Cache
 from unbounded.predict.experts import Expert as Expert
 from unbounded.predict.experts import Static as Static

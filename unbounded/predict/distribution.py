@@ -2,12 +2,11 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import final
+from typing import Protocol, final, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from unbounded.lm import LanguageModel
 from unbounded.types import Hidden, Ids, Probs
 
 Dense = Float[np.ndarray, "n size"]
@@ -107,11 +106,24 @@ class Counted(Distribution):
         return np.tile(row, (self._steps, 1))
 
 
+@runtime_checkable
+class Output(Protocol):
+    """What turns states into probabilities of the words that a network knows."""
+
+    base_size: int
+
+    def prob(self, hidden: Hidden, words: Ids) -> Probs:
+        """The probability of one word a step; zero for strangers."""
+
+    def dense(self, hidden: Hidden) -> Dense:
+        """The probability of every word the network knows, at each step."""
+
+
 @final
 class Networked(Distribution):
     """What the network itself says."""
 
-    def __init__(self, lm: LanguageModel, hidden: Hidden) -> None:
+    def __init__(self, lm: Output, hidden: Hidden) -> None:
         self._lm = lm
         self._hidden = hidden
 

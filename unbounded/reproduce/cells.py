@@ -18,6 +18,7 @@ from unbounded.lm import (
 )
 from unbounded.reproduce.corpora import SEED, Corpora
 from unbounded.score.evaluation import Evaluation
+from unbounded.score.rows import USUAL
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Cell:
     train: str
     test: str
     tokens: int
-    rows: tuple[str, ...] = ("static", "unigram", "local", "unbounded", "full")
+    rows: tuple[str, ...] = USUAL
     mixture: str = "both"
     index: str = "auto"
     k: int = 1024

@@ -10,7 +10,7 @@ from unbounded.reproduce.curves import Curve, all_sharpnesses, by_neighbors, by_
 from unbounded.reproduce.markup import Entry, Grid, Line, Part
 from unbounded.reproduce.paper import Pair
 from unbounded.reproduce.results import Found
-from unbounded.score.rows import TITLES
+from unbounded.score.rows import TITLES, USUAL
 from unbounded.score.tables import change, minus
 
 Numbers = Mapping[Pair, Mapping[str, float]]
@@ -59,9 +59,11 @@ def perplexity_grid(found: Found, theirs: Numbers, title: str) -> Grid:
     tests = list(dict.fromkeys(sorted((test for _, test in pairs), key=_order)))
     trains = list(dict.fromkeys(train for train, _ in pairs))
     parts = []
+    measured = {row for values in sources.values() for cell in values.values() for row in cell}
+    shown = {row: named for row, named in TITLES.items() if row in measured.union(USUAL)}
     for train in trains:
         lines = []
-        for row, named in TITLES.items():
+        for row, named in shown.items():
             for whose, values in sources.items():
                 if whose == PAPER and not any(row in cell for cell in theirs.values()):
                     continue

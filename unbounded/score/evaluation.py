@@ -28,9 +28,10 @@ def make_rows(names: Sequence[str], width: int = 0) -> list[Row]:
 
 
 def experts_of(rows: Iterable[Row]) -> list[str]:
-    """Every expert that some row needs, once, in the order of `ROWS["full"]`."""
+    """Every expert that some row needs, once; those of `ROWS["full"]` first, in its order."""
     needed = set(chain.from_iterable(row.experts for row in rows))
-    return [name for name in ROWS["full"] if name in needed]
+    ordered = dict.fromkeys(chain(ROWS["full"], *ROWS.values()))
+    return [name for name in ordered if name in needed]
 
 
 def fit_rows(

@@ -23,6 +23,8 @@ COLORS = {
     "unbounded": "#2563eb",
     "full": "#be185d",
     "ngram": "#4d7c0f",
+    "adapted": "#0891b2",
+    "dynamic": "#b91c1c",
     "uniform": "#b8c0cc",
 }
 """One color a row and a same-named expert; on a page its style sheet has the last word."""

@@ -55,7 +55,8 @@ def progressive(
     """Read the blocks, each word predicted before it is learned; yield every `every` words.
 
     A checkpoint waits for the end of its block; the last one is always at the last word. A row's
-    time is that of the network, of its own experts and of its mixture, as if it had been alone.
+    time is that of its own experts, of its mixture and, if it uses it, of the network, as if it had
+    been alone.
     A model that has read before brings the `banding` that counted what it read.
     """
     banding = banding or Banding(model.lm.base_size)
@@ -72,7 +73,7 @@ def progressive(
             columns = row.columns(reading)
             scored = row.score(reading, columns)
             mixing = time.perf_counter() - began
-            row.seconds += mixing + sum(reading.seconds[name] for name in ("network", *row.experts))
+            row.seconds += mixing + sum(reading.seconds[name] for name in row.parts)
             row.compare(columns)
             row.add(scored.prob, scored.weights, length, bands)
             probs[row.name], weights[row.name] = scored.prob, scored.weights

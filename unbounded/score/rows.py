@@ -15,12 +15,23 @@ ROWS: dict[str, tuple[str, ...]] = {
     "unigram": ("static", "uniform", "unigram"),
     "local": ("static", "uniform", "local"),
     "unbounded": ("static", "uniform", "unbounded"),
-    "full": ("static", "uniform", "unigram", "ngram", "local", "unbounded"),
+    "full": ("static", "uniform", "adapted", "unigram", "ngram", "local", "unbounded"),
+    "adapted": ("static", "uniform", "adapted"),
+    "dynamic": ("dynamic", "uniform"),
 }
-"""The paper's four rows and all experts together; "we always interpolate … with the uniform"."""
+"""The paper's four rows and all experts together; "we always interpolate … with the uniform".
+
+`adapted` is the output layer learning alone, and `dynamic` a baseline: the whole network learning.
+"""
+
+USUAL = ("static", "unigram", "local", "unbounded", "full")
+"""The rows of an evaluation unless others are asked for."""
 
 GATED = ("full",)
 """Rows whose weights depend on the state before each word; the others learn one set of weights."""
+
+STATELESS = frozenset({"uniform", "unigram", "ngram", "dynamic"})
+"""Experts that never look at the frozen network's states."""
 
 TITLES = {
     "static": "static",
@@ -28,6 +39,8 @@ TITLES = {
     "local": "static + local cache",
     "unbounded": "static + unbounded cache",
     "full": "all together",
+    "adapted": "static + adapted output",
+    "dynamic": "dynamic evaluation",
 }
 """What people call them."""
 
@@ -56,6 +69,12 @@ class Row:
         self.bands = tuple(Tally() for _ in BANDS)
         self.seconds = 0.0
         self._weight_sums = np.zeros(len(self.experts))
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """Whose time it costs, alone: that of its experts, and of the network if one needs it."""
+        alone = self._width == 0 and STATELESS.issuperset(self.experts)
+        return self.experts if alone else ("network", *self.experts)
 
     def columns(self, reading: Reading) -> Table:
         """This row's part of a reading's table."""

@@ -1,0 +1,95 @@
+"""Dynamic evaluation, beside a plain one written with autograd."""
+
+import copy
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+
+from tests.small import SMALL, small_network
+from unbounded.errors import SettingError
+from unbounded.lm import DynamicConfig, DynamicModel
+
+WORDS = np.array([3, 0, 11, 14, 8, 1, 1, 7, 5, 3, 0, 11, 2])
+CONFIG = DynamicConfig(segment=4, learning_rate=0.1, calm=1e-3)
+
+
+def read_plainly(cell: str, words: np.ndarray, config: DynamicConfig) -> np.ndarray:
+    """Whole segments only: forward, score, backward, torch's own Adagrad over every weight."""
+    lm = SMALL[cell]
+    encoder, head = copy.deepcopy(lm.encoder), copy.deepcopy(lm.head)
+    # Dense, so that all of it is one optimizer's; a row without a slope does not move.
+    encoder.embedding.sparse = False
+    weights = [*encoder.parameters(), *head.parameters()]
+    for weight in weights:
+        weight.requires_grad_()
+    adagrad = torch.optim.Adagrad(weights, lr=config.learning_rate, eps=config.calm)
+    state, before, probs = encoder.zero_state(1), lm.sentence_end, []
+    for start in range(0, len(words), config.segment):
+        ids = torch.from_numpy(np.minimum(words[start : start + config.segment], lm.base_size))
+        inputs = torch.cat([torch.tensor([before]), ids[:-1]])
+        hidden, state = encoder(encoder.embedding(inputs)[:, None], state)
+        state, before = tuple(part.detach() for part in state), int(ids[-1])
+        known = ids < lm.base_size
+        found = head(hidden[known, 0], ids[known]).output
+        here = np.zeros(len(ids))
+        here[known.numpy()] = found.detach().exp().numpy()
+        probs.append(here)
+        adagrad.zero_grad()
+        (-found.sum() / config.segment).backward()
+        adagrad.step()
+    return np.concatenate(probs)
+
+
+@pytest.mark.parametrize("cell", SMALL)
+def test_it_is_what_autograd_and_adagrad_give(cell: str) -> None:
+    words = np.tile(WORDS[:12], 4)
+    found = DynamicModel(SMALL[cell], CONFIG).read(words)
+    np.testing.assert_allclose(found, read_plainly(cell, words, CONFIG), rtol=1e-4)
+
+
+def test_its_weights_are_the_same_to_the_bit_however_the_stream_is_cut() -> None:
+    words = np.tile(WORDS, 3)
+    whole, parts = (DynamicModel(SMALL["lstm"], CONFIG) for _ in range(2))
+    whole.read(words)
+    for a, b in pairwise([0, 1, 2, 9, 21, 22, len(words)]):
+        parts.read(words[a:b])
+    cut = parts.state()
+    for name, array in whole.state().items():
+        if name != "hidden" and not name.startswith("now."):
+            np.testing.assert_array_equal(array, cut[name])
+
+
+def test_it_learns_what_comes_again() -> None:
+    model = DynamicModel(SMALL["lstm"], CONFIG)
+    words = np.tile([4, 9, 2, 6], 30)
+    nats = -np.log(model.read(words))
+    assert nats[:20].mean() > 2
+    assert nats[-20:].mean() < 1.2  # measured: 0.86; four words alike would be 1.39
+
+
+def test_the_network_it_was_made_from_stays_frozen() -> None:
+    DynamicModel(SMALL["lstm"], CONFIG).read(np.tile(WORDS, 3))
+    fresh = small_network("lstm")
+    for part in ("encoder", "head"):
+        weights, same = (getattr(lm, part).state_dict() for lm in (SMALL["lstm"], fresh))
+        torch.testing.assert_close(weights, same, rtol=0, atol=0)
+    assert not any(weight.requires_grad for weight in SMALL["lstm"].head.parameters())
+
+
+def test_a_segment_of_strangers_changes_nothing_but_the_state() -> None:
+    model = DynamicModel(SMALL["lstm"], CONFIG)
+    before = model.state()
+    assert model.read(np.array([12, 13, 14, 12])).tolist() == [0, 0, 0, 0]
+    after = model.state()
+    for name in before:
+        if name.startswith("weight."):
+            np.testing.assert_array_equal(before[name], after[name])
+    assert (before["hidden"] != after["hidden"]).any()
+
+
+@pytest.mark.parametrize("wrong", [{"segment": 0}, {"learning_rate": 0.0}, {"calm": -1.0}])
+def test_settings_out_of_range_are_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(SettingError):
+        DynamicConfig(**wrong)  # type: ignore[arg-type]

@@ -1,0 +1,41 @@
+"""A network as small as the toy, but a real one: with a head and gradients."""
+
+import torch
+
+from tests.toy import ToyModel
+from unbounded.lm import (
+    AdaptedConfig,
+    AdaptedHead,
+    DynamicConfig,
+    DynamicModel,
+    RecurrentModel,
+    SharedHead,
+)
+from unbounded.lm.encoder import Encoder, NetworkConfig
+from unbounded.lm.head import build_head, reset_head
+from unbounded.predict import Adapted, Dynamic
+
+TOY = ToyModel(base_size=12, width=5)
+
+
+def small_network(cell: str = "lstm") -> RecurrentModel:
+    """As many words and units as the toy."""
+    generator = torch.Generator().manual_seed(4)
+    encoder = Encoder(TOY.base_size, NetworkConfig(cell=cell, units=TOY.width))
+    head = build_head(TOY.width, TOY.base_size, [7])
+    encoder.reset_parameters(generator)
+    reset_head(head, generator)
+    return RecurrentModel(encoder, head, sentence_end=1)
+
+
+SMALL = {cell: small_network(cell) for cell in ("lstm", "gru")}
+
+
+def dynamic(cell: str = "lstm") -> Dynamic:
+    """Steps so often, and so long, that a word that is learned too early is seen."""
+    return Dynamic(DynamicModel(SMALL[cell], DynamicConfig(segment=4, learning_rate=0.1)))
+
+
+def adapted() -> Adapted:
+    config = AdaptedConfig(every=3, rank=3, learning_rate=0.5)
+    return Adapted(AdaptedHead(SharedHead(SMALL["lstm"]), config))
