@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+import numpy as np
+
 from unbounded.errors import SettingError
 from unbounded.lm import Pretrained
 from unbounded.lm.threads import set_torch_threads
@@ -80,6 +82,8 @@ def build_online(
                 built[name] = Unigram(full_size)
             case "ngram":
                 built[name] = NGram(full_size)
+            case "primed":
+                built[name] = _primed(model, full_size)
             case "local":
                 built[name] = Cache(
                     Memory(Window(width, memory.window)),
@@ -100,6 +104,18 @@ def build_online(
                 raise SettingError(f"expert {name!r} is unknown")
     mixture = Gated(len(built), groups=[width])
     return OnlineModel(model.lm, model.vocabulary.copy(), built, mixture)
+
+
+def _primed(model: Pretrained, full_size: int) -> NGram:
+    """An n-gram memory that has read what the network was trained on."""
+    if model.text is None:
+        raise SettingError(
+            "expert 'primed' needs the training text, which this model does not keep; "
+            "train it again, or leave the expert out"
+        )
+    ngram = NGram(full_size)
+    ngram.observe(np.empty((len(model.text), 0), np.float32), model.text)
+    return ngram
 
 
 def set_threads(threads: int) -> None:

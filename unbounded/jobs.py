@@ -28,8 +28,8 @@ from unbounded.lm import (
     load_model,
     train_model,
 )
-from unbounded.lm.checkpoint import CONFIG
-from unbounded.predict import Cache
+from unbounded.lm.checkpoint import CONFIG, keep_text
+from unbounded.predict import Cache, NGram
 from unbounded.score.evaluation import Evaluation, experts_of, fit_rows, make_rows, split_first
 from unbounded.score.metrics import Banding
 from unbounded.score.progressive import Watcher
@@ -66,8 +66,8 @@ def trained_model(
 ) -> Pretrained:
     """The model in `folder`: opened if it is there, trained (or trained on) if not.
 
-    `text` is only asked for when there is something to train; `show` hears how far it is, and how
-    many words all epochs have together.
+    `text` is only asked for when there is something to train, or when a model lacks the words it
+    was trained on; `show` hears how far it is, and how many words all epochs have together.
     """
     if not (folder / CONFIG).exists():
         tokenizer = Tokenizer()
@@ -83,7 +83,7 @@ def trained_model(
                 f"{folder} was trained with {name} {had[name]}, not {asked}; remove it to train it "
                 "again, or choose another place"
             )
-    return model
+    return model if model.text is not None else keep_text(folder, model, text(model.tokenizer))
 
 
 def evaluate(
@@ -106,7 +106,8 @@ def evaluate(
             "a text to validate on was given, but online weights need none; "
             "leave --validate out, or use --mixture fixed or both"
         )
-    rows = make_rows(config.rows, model.lm.width)
+    kept = model.text is not None
+    rows = make_rows(config.rows, model.lm.width, text=kept)
     met = model.vocabulary.copy()
     total = _count(met, model, text, config.tokens)
     if validate is not None:
@@ -125,6 +126,10 @@ def evaluate(
         fitted = fit_rows(online, first, rows, banding, beside=both)
         total -= fitted
     evaluation = Evaluation(_settings(config, fitted), len(met), rows)
+    if not kept and "full" in config.rows:
+        evaluation.events.append(
+            "this model keeps no training text: 'full' goes without the n-grams of it"
+        )
     show = progress(total)
     evaluation.run(
         online, stream, every=config.every, watchers=watchers, banding=banding, show=show
@@ -136,6 +141,8 @@ def evaluate(
                 f"{name}_bytes_per_entry": expert.memory.bytes_per_entry,
             }
             evaluation.events += [str(event) for event in expert.memory.index.events]
+        elif isinstance(expert, NGram):
+            evaluation.memory[f"{name}_bytes"] = expert.bytes
     return evaluation
 
 

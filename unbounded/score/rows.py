@@ -15,9 +15,12 @@ ROWS: dict[str, tuple[str, ...]] = {
     "unigram": ("static", "uniform", "unigram"),
     "local": ("static", "uniform", "local"),
     "unbounded": ("static", "uniform", "unbounded"),
-    "full": ("static", "uniform", "unigram", "ngram", "local", "unbounded"),
+    "full": ("static", "uniform", "unigram", "ngram", "primed", "local", "unbounded"),
 }
 """The paper's four rows and all experts together; "we always interpolate … with the uniform"."""
+
+TAUGHT = ("primed",)
+"""Experts that have read the training text first, which not every model keeps."""
 
 GATED = ("full",)
 """Rows whose weights depend on the state before each word; the others learn one set of weights."""
@@ -30,6 +33,11 @@ TITLES = {
     "full": "all together",
 }
 """What people call them."""
+
+
+def experts_for(row: str, *, text: bool) -> tuple[str, ...]:
+    """The experts of a row that can be had, with the training text or without."""
+    return tuple(name for name in ROWS[row] if text or name not in TAUGHT)
 
 
 def new_mixture(name: str, experts: Sequence[str], width: int) -> Mixture:
