@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from unbounded.errors import SettingError
-from unbounded.lm import Pretrained
+from unbounded.lm import LanguageModel, Pretrained
+from unbounded.lm.strangers import STRANGERS, Spelled
 from unbounded.lm.threads import set_torch_threads
 from unbounded.memory import IVFPQ, Auto, Flat, Index, Memory, Window
 from unbounded.memory.threads import set_search_threads
@@ -64,13 +65,23 @@ class MemoryConfig:
 
 
 def build_online(
-    model: Pretrained, full_size: int, experts: Iterable[str], memory: MemoryConfig
+    model: Pretrained,
+    full_size: int,
+    experts: Iterable[str],
+    memory: MemoryConfig,
+    strangers: str = "unk",
 ) -> OnlineModel:
     """An online model with these experts, which has read nothing yet.
 
     `full_size` is the full vocabulary of the paper's protocol: training and test words together.
+    `strangers` are read as `<unk>` as the paper has it, or by their `characters`.
     """
     width = model.lm.width
+    vocabulary = model.vocabulary.copy()
+    check_strangers(strangers)
+    lm: LanguageModel = model.lm
+    if strangers == "characters":
+        lm = Spelled(model.lm, model.speller, vocabulary)
     built: dict[str, Expert] = {}
     for name in experts:
         match name:
@@ -103,7 +114,13 @@ def build_online(
             case _:
                 raise SettingError(f"expert {name!r} is unknown")
     mixture = Gated(len(built), groups=[width])
-    return OnlineModel(model.lm, model.vocabulary.copy(), built, mixture)
+    return OnlineModel(lm, vocabulary, built, mixture)
+
+
+def check_strangers(strangers: str) -> None:
+    """Refuse a way of reading strangers that there is not."""
+    if strangers not in STRANGERS:
+        raise SettingError(f"strangers {strangers!r} is unknown; use {' or '.join(STRANGERS)}")
 
 
 def _primed(model: Pretrained, full_size: int) -> NGram:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from unbounded.config import MemoryConfig, build_online
+from unbounded.config import MemoryConfig, build_online, check_strangers
 from unbounded.corpus import (
     Block,
     Line,
@@ -44,6 +44,8 @@ class EvaluationConfig:
 
     rows: tuple[str, ...] = ("static", "unigram", "local", "unbounded", "full")
     memory: MemoryConfig = MemoryConfig()
+    strangers: str = "characters"
+    """The paper does not say how unknown words are read; `unk` reads all alike."""
     mixture: str = "online"
     tokens: int | None = None
     block: int = 512
@@ -52,6 +54,7 @@ class EvaluationConfig:
     def __post_init__(self) -> None:
         if self.mixture not in ("online", "fixed", "both"):
             raise SettingError(f"mixture {self.mixture!r} is unknown; use online, fixed or both")
+        check_strangers(self.strangers)
         for name in ("block", "every"):
             if getattr(self, name) < 1:
                 raise SettingError(f"{name} is {getattr(self, name)}; it must be at least 1")
@@ -113,13 +116,13 @@ def evaluate(
     if validate is not None:
         _count(met, model, validate, config.tokens)
     experts = experts_of(rows)
-    online = build_online(model, len(met), experts, config.memory)
+    online = build_online(model, len(met), experts, config.memory, config.strangers)
     stream = _blocks(model, text, config)
     fitted = 0
     banding = Banding(model.lm.base_size)
     both = config.mixture == "both"
     if config.mixture != "online" and validate is not None:
-        other = build_online(model, len(met), experts, config.memory)
+        other = build_online(model, len(met), experts, config.memory, config.strangers)
         fitted = fit_rows(other, _blocks(model, validate, config), rows, beside=both)
     elif config.mixture != "online":
         first, stream = split_first(stream, min(total // 10, FITTED_TOKENS))
@@ -152,6 +155,7 @@ def _settings(config: EvaluationConfig, fitted: int) -> dict[str, Any]:
         "mixture": config.mixture,
         "fitted_on": fitted,
         "block": config.block,
+        "strangers": config.strangers,
         **asdict(config.memory),
     }
 

@@ -13,6 +13,7 @@ import json
 import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from unbounded.files import write_aside, write_text_aside
 from unbounded.lm.encoder import Encoder, NetworkConfig
 from unbounded.lm.head import build_head
 from unbounded.lm.model import RecurrentModel
+from unbounded.lm.strangers import Speller
 from unbounded.lm.text import TrainingText
 from unbounded.lm.training import Progress, Trainer
 from unbounded.types import Ids
@@ -49,6 +51,11 @@ class Pretrained:
     curve: tuple[Progress, ...]
     text: Ids | None = None
     """The words it was trained on, in order, if they are kept."""
+
+    @cached_property
+    def speller(self) -> Speller:
+        """Vectors for words that it does not know; fitted when first asked for."""
+        return Speller(self.lm, self.vocabulary)
 
 
 def load_model(folder: Path) -> Pretrained:

@@ -1,4 +1,4 @@
-"""The n-gram memory that has read the training text, from the model folder to the rows."""
+"""Whole jobs: n-grams that have read the training text, strangers read by their characters."""
 
 from dataclasses import replace
 from itertools import islice
@@ -61,6 +61,21 @@ def test_it_helps_near_the_training_text(model: Pretrained, lines: list[Line]) -
     assert static.tally.perplexity == without.rows[0].tally.perplexity
     assert full.tally.perplexity < 0.98 * without.rows[1].tally.perplexity
     assert with_text.memory["primed_bytes"] > with_text.memory["ngram_bytes"]
+
+
+def test_strangers_are_read_by_their_characters_unless_told_otherwise(
+    model: Pretrained, lines: list[Line]
+) -> None:
+    spelled, plain = (
+        evaluate(model, lines[400:], replace(CONFIG, strangers=how))
+        for how in ("characters", "unk")
+    )
+    assert spelled.settings["strangers"] == CONFIG.strangers == "characters"
+    assert spelled.rows[0].tally.perplexity != plain.rows[0].tally.perplexity
+    with pytest.raises(SettingError, match="use characters or unk"):
+        replace(CONFIG, strangers="letters")
+    with pytest.raises(SettingError, match="use characters or unk"):
+        build_online(model, 9_000, ["uniform"], MemoryConfig(), "letters")
 
 
 def test_a_model_without_its_text_goes_without_and_says_so(
