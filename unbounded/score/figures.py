@@ -23,7 +23,7 @@ COLORS = {
     "unbounded": "#2563eb",
     "full": "#be185d",
     "ngram": "#4d7c0f",
-    "primed": "#7c3aed",
+    "primed": "#a16207",
     "uniform": "#b8c0cc",
 }
 """One color a row and a same-named expert; on a page its style sheet has the last word."""
