@@ -3,8 +3,11 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+import numpy as np
+
 from unbounded.errors import SettingError
-from unbounded.lm import AdaptedHead, DynamicModel, Pretrained, SharedHead
+from unbounded.lm import AdaptedHead, DynamicModel, LanguageModel, Pretrained, SharedHead
+from unbounded.lm.strangers import STRANGERS, Spelled
 from unbounded.lm.threads import set_torch_threads
 from unbounded.memory import IVFPQ, Auto, Flat, Index, Memory, Window
 from unbounded.memory.threads import set_search_threads
@@ -64,13 +67,23 @@ class MemoryConfig:
 
 
 def build_online(
-    model: Pretrained, full_size: int, experts: Iterable[str], memory: MemoryConfig
+    model: Pretrained,
+    full_size: int,
+    experts: Iterable[str],
+    memory: MemoryConfig,
+    strangers: str = "unk",
 ) -> OnlineModel:
     """An online model with these experts, which has read nothing yet.
 
     `full_size` is the full vocabulary of the paper's protocol: training and test words together.
+    `strangers` are read as `<unk>` as the paper has it, or by their `characters`.
     """
     width = model.lm.width
+    vocabulary = model.vocabulary.copy()
+    check_strangers(strangers)
+    lm: LanguageModel = model.lm
+    if strangers == "characters":
+        lm = Spelled(model.lm, model.speller, vocabulary)
     built: dict[str, Expert] = {}
     names = list(experts)
     shared = SharedHead(model.lm)
@@ -88,6 +101,8 @@ def build_online(
                 built[name] = Unigram(full_size)
             case "ngram":
                 built[name] = NGram(full_size)
+            case "primed":
+                built[name] = _primed(model, full_size)
             case "local":
                 built[name] = Cache(
                     Memory(Window(width, memory.window)),
@@ -107,7 +122,25 @@ def build_online(
             case _:
                 raise SettingError(f"expert {name!r} is unknown")
     mixture = Gated(len(built), groups=[width])
-    return OnlineModel(model.lm, model.vocabulary.copy(), built, mixture)
+    return OnlineModel(lm, vocabulary, built, mixture)
+
+
+def check_strangers(strangers: str) -> None:
+    """Refuse a way of reading strangers that there is not."""
+    if strangers not in STRANGERS:
+        raise SettingError(f"strangers {strangers!r} is unknown; use {' or '.join(STRANGERS)}")
+
+
+def _primed(model: Pretrained, full_size: int) -> NGram:
+    """An n-gram memory that has read what the network was trained on."""
+    if model.text is None:
+        raise SettingError(
+            "expert 'primed' needs the training text, which this model does not keep; "
+            "train it again, or leave the expert out"
+        )
+    ngram = NGram(full_size)
+    ngram.observe(np.empty((len(model.text), 0), np.float32), model.text)
+    return ngram
 
 
 def set_threads(threads: int) -> None:

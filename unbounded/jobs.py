@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from unbounded.config import MemoryConfig, build_online
+from unbounded.config import MemoryConfig, build_online, check_strangers
 from unbounded.corpus import (
     Block,
     Line,
@@ -28,8 +28,8 @@ from unbounded.lm import (
     load_model,
     train_model,
 )
-from unbounded.lm.checkpoint import CONFIG
-from unbounded.predict import Cache
+from unbounded.lm.checkpoint import CONFIG, keep_text
+from unbounded.predict import Cache, NGram
 from unbounded.score.evaluation import Evaluation, experts_of, fit_rows, make_rows, split_first
 from unbounded.score.metrics import Banding
 from unbounded.score.progressive import Watcher
@@ -45,6 +45,8 @@ class EvaluationConfig:
 
     rows: tuple[str, ...] = USUAL
     memory: MemoryConfig = MemoryConfig()
+    strangers: str = "characters"
+    """The paper does not say how unknown words are read; `unk` reads all alike."""
     mixture: str = "online"
     tokens: int | None = None
     block: int = 512
@@ -53,6 +55,7 @@ class EvaluationConfig:
     def __post_init__(self) -> None:
         if self.mixture not in ("online", "fixed", "both"):
             raise SettingError(f"mixture {self.mixture!r} is unknown; use online, fixed or both")
+        check_strangers(self.strangers)
         for name in ("block", "every"):
             if getattr(self, name) < 1:
                 raise SettingError(f"{name} is {getattr(self, name)}; it must be at least 1")
@@ -67,8 +70,8 @@ def trained_model(
 ) -> Pretrained:
     """The model in `folder`: opened if it is there, trained (or trained on) if not.
 
-    `text` is only asked for when there is something to train; `show` hears how far it is, and how
-    many words all epochs have together.
+    `text` is only asked for when there is something to train, or when a model lacks the words it
+    was trained on; `show` hears how far it is, and how many words all epochs have together.
     """
     if not (folder / CONFIG).exists():
         tokenizer = Tokenizer()
@@ -84,7 +87,7 @@ def trained_model(
                 f"{folder} was trained with {name} {had[name]}, not {asked}; remove it to train it "
                 "again, or choose another place"
             )
-    return model
+    return model if model.text is not None else keep_text(folder, model, text(model.tokenizer))
 
 
 def evaluate(
@@ -107,25 +110,30 @@ def evaluate(
             "a text to validate on was given, but online weights need none; "
             "leave --validate out, or use --mixture fixed or both"
         )
-    rows = make_rows(config.rows, model.lm.width)
+    kept = model.text is not None
+    rows = make_rows(config.rows, model.lm.width, text=kept)
     met = model.vocabulary.copy()
     total = _count(met, model, text, config.tokens)
     if validate is not None:
         _count(met, model, validate, config.tokens)
     experts = experts_of(rows)
-    online = build_online(model, len(met), experts, config.memory)
+    online = build_online(model, len(met), experts, config.memory, config.strangers)
     stream = _blocks(model, text, config)
     fitted = 0
     banding = Banding(model.lm.base_size)
     both = config.mixture == "both"
     if config.mixture != "online" and validate is not None:
-        other = build_online(model, len(met), experts, config.memory)
+        other = build_online(model, len(met), experts, config.memory, config.strangers)
         fitted = fit_rows(other, _blocks(model, validate, config), rows, beside=both)
     elif config.mixture != "online":
         first, stream = split_first(stream, min(total // 10, FITTED_TOKENS))
         fitted = fit_rows(online, first, rows, banding, beside=both)
         total -= fitted
     evaluation = Evaluation(_settings(config, fitted), len(met), rows)
+    if not kept and "full" in config.rows:
+        evaluation.events.append(
+            "this model keeps no training text: 'full' goes without the n-grams of it"
+        )
     show = progress(total)
     evaluation.run(
         online, stream, every=config.every, watchers=watchers, banding=banding, show=show
@@ -137,6 +145,8 @@ def evaluate(
                 f"{name}_bytes_per_entry": expert.memory.bytes_per_entry,
             }
             evaluation.events += [str(event) for event in expert.memory.index.events]
+        elif isinstance(expert, NGram):
+            evaluation.memory[f"{name}_bytes"] = expert.bytes
     return evaluation
 
 
@@ -146,6 +156,7 @@ def _settings(config: EvaluationConfig, fitted: int) -> dict[str, Any]:
         "mixture": config.mixture,
         "fitted_on": fitted,
         "block": config.block,
+        "strangers": config.strangers,
         **asdict(config.memory),
     }
 

@@ -18,7 +18,7 @@ WORDS = 1_500
 def test_every_row_scores_what_an_evaluation_does(place: Path, tmp_path: Path) -> None:
     model, text = load_model(place / "model"), Reader([place / "text.txt"])
     memory, rows = MemoryConfig(window=700), ("static", "local", "unbounded", "full")
-    config = EvaluationConfig(rows=rows, memory=memory, tokens=WORDS, block=128)
+    config = EvaluationConfig(rows=rows, memory=memory, strangers="unk", tokens=WORDS, block=128)
     expected = {row.name: row.tally.perplexity for row in evaluate(model, text, config).rows}
     size = full_size(model, text, WORDS)
     scratch = Scratch(tmp_path, model.lm.width)

@@ -37,6 +37,7 @@ EXPERTS: dict[str, Callable[[], Expert]] = {
     "uniform": lambda: Uniform(SIZE),
     "unigram": lambda: Unigram(SIZE),
     "ngram": lambda: NGram(SIZE),
+    "primed": lambda: primed(),
     "unbounded flat": lambda: Cache(Memory(Flat(5)), SIZE, k=4),
     "unbounded auto": lambda: Cache(Memory(Auto(5)), SIZE, k=4),
     "unbounded epanechnikov": lambda: Cache(
@@ -48,6 +49,15 @@ EXPERTS: dict[str, Callable[[], Expert]] = {
     "local": lambda: Cache(Memory(Window(5, size=6)), SIZE, k=4),
     "local of one": lambda: Cache(Memory(Window(5, size=1)), SIZE, k=4),
 }
+
+
+def primed() -> NGram:
+    """One that has read a text of known words before the stream begins."""
+    text = np.random.default_rng(8).integers(0, TOY.base_size, 200)
+    ngram = NGram(SIZE)
+    ngram.observe(np.empty((200, 0)), text)
+    return ngram
+
 
 streams = st.lists(st.integers(0, SIZE - 1), min_size=1, max_size=24).map(np.array)
 cuts = st.lists(st.integers(0, 24), max_size=5)

@@ -2,12 +2,15 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from tests.lm.test_training import cycle, run
+from tests.lm.test_training import CONFIG as TRAINED
+from tests.lm.test_training import NETWORK, cycle, run
 from unbounded.errors import ModelError
-from unbounded.lm import load_model
-from unbounded.lm.checkpoint import CONFIG, CURVE, VOCABULARY, WEIGHTS
+from unbounded.jobs import trained_model
+from unbounded.lm import Pretrained, TrainingText, load_model
+from unbounded.lm.checkpoint import CONFIG, CURVE, TEXT, VOCABULARY, WEIGHTS
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +28,7 @@ def lay(files: dict[str, bytes], folder: Path) -> Path:
 
 
 def test_a_model_folder_holds_arrays_json_and_text_only(trained: dict[str, bytes]) -> None:
-    assert trained.keys() == {CONFIG, WEIGHTS, VOCABULARY, CURVE}
+    assert trained.keys() == {CONFIG, WEIGHTS, VOCABULARY, CURVE, TEXT}
     json.loads(trained[CONFIG])
     trained[VOCABULARY].decode()
 
@@ -68,6 +71,8 @@ def configured(**changes: object) -> Callable[[dict[str, bytes]], dict[str, byte
         (lambda files: files | {WEIGHTS: b"\x80\x04pickle"}, "damaged"),
         (lambda files: files | {CONFIG: b"[]"}, "not a model's configuration"),
         (truncated(CURVE), "damaged"),
+        (truncated(TEXT), "damaged"),
+        (flipped(TEXT), "not the text of this vocabulary"),
     ],
 )
 def test_harm_to_any_file_is_one_clear_line(
@@ -91,3 +96,35 @@ def test_a_foreign_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("not a model")
     with pytest.raises(ModelError, match="is not a model"):
         load_model(tmp_path)
+
+
+def test_a_model_keeps_the_words_it_was_trained_on(
+    trained: dict[str, bytes], tmp_path: Path
+) -> None:
+    model = load_model(lay(trained, tmp_path / "whole"))
+    np.testing.assert_array_equal(model.text, cycle(1_500).words)
+
+
+def opened(folder: Path, text: TrainingText) -> Pretrained:
+    """The model as jobs open it; this one is not to be trained again."""
+
+    def no_training(*_: object) -> None:
+        raise AssertionError("it was trained already")
+
+    return trained_model(folder, lambda _: text, NETWORK, TRAINED, no_training)
+
+
+def test_the_text_may_be_left_out_and_is_put_back_by_who_knows_it(
+    trained: dict[str, bytes], tmp_path: Path
+) -> None:
+    folder = lay(without(TEXT)(trained), tmp_path / "old")
+    assert load_model(folder).text is None
+    np.testing.assert_array_equal(opened(folder, cycle(1_500)).text, cycle(1_500).words)
+    assert {file.name: file.read_bytes() for file in folder.iterdir()} == trained
+
+
+def test_another_text_is_not_put_there(trained: dict[str, bytes], tmp_path: Path) -> None:
+    folder = lay(without(TEXT)(trained), tmp_path / "old")
+    with pytest.raises(ModelError, match="trained on another text"):
+        opened(folder, cycle(2_000))
+    assert not (folder / TEXT).exists()

@@ -94,7 +94,7 @@ def test_the_page_says_what_was_read_and_how(evaluation: Evaluation, tmp_path: P
         ("kernel", "gaussian, sharpness 16"),
         ("block", "10"),
         ("unbounded memory", "120 entries of 24 bytes"),
-        ("what the index did", "at 100 entries: switched to &lt;lists&gt;"),
+        ("what happened", "at 100 entries: switched to &lt;lists&gt;"),
     ):
         assert f"<dt>{term}</dt><dd>{value}</dd>" in page
     assert "weights fitted on" not in page

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from tests.score.stream import Keeper, evaluate, new_model, texts
 from unbounded.predict import Fixed, fit_weights
 from unbounded.score.metrics import BANDS, surprise
-from unbounded.score.rows import ROWS, TITLES, Row
+from unbounded.score.rows import ROWS, TITLES, Row, experts_for
 
 
 def test_every_row_has_a_title_and_mixes_the_network_with_the_uniform() -> None:
@@ -74,3 +74,10 @@ def test_fitting_fixes_the_weights_that_em_gives() -> None:
     np.testing.assert_allclose(row.mixture.weights, fit_weights(table, prior=1.0))
     row.mixture.score(table)
     np.testing.assert_allclose(row.mixture.weights, fit_weights(table, prior=1.0))
+
+
+def test_without_the_training_text_only_what_read_it_is_missing() -> None:
+    for name in ROWS:
+        assert experts_for(name, text=True) == ROWS[name]
+        assert set(ROWS[name]) - set(experts_for(name, text=False)) <= {"primed"}
+    assert "primed" not in experts_for("full", text=False)

@@ -14,7 +14,7 @@ from unbounded.lm import LanguageModel, Pretrained
 from unbounded.predict import Cache, Online, OnlineModel, Reading
 from unbounded.predict.experts import unit_length
 from unbounded.score.metrics import Tally, surprise
-from unbounded.score.rows import ROWS, Row
+from unbounded.score.rows import ROWS, Row, experts_for
 from unbounded.types import Hidden, Ids, Probs, State
 
 ALWAYS = ("static", "unbounded")
@@ -65,8 +65,8 @@ class Watched(LanguageModel):
 class Line:
     """One row: its mixture, and its seconds since the start and in the present stretch."""
 
-    def __init__(self, name: str, width: int) -> None:
-        self.experts = ROWS[name]
+    def __init__(self, name: str, experts: tuple[str, ...], width: int) -> None:
+        self.experts = experts
         self._row = Row(name, self.experts, width)
         self.words, self.seconds = 0, 0.0
         self.start_stretch()
@@ -124,14 +124,18 @@ class Stream:
         config: MemoryConfig,
         scratch: Scratch,
     ) -> None:
-        built = build_online(model, size, ROWS["full"], config).experts
+        kept = model.text is not None
+        built = build_online(model, size, experts_for("full", text=kept), config).experts
         unbounded = {name: built[name] for name in ROWS["unbounded"]}
         self._others = {name: built[name] for name in built if name not in unbounded}
         self.lm = Watched(model.lm)
         self.online = OnlineModel(
             self.lm, model.vocabulary.copy(), unbounded, Online(len(unbounded))
         )
-        self.lines = {name: Line(name, model.lm.width) for name in (*ALWAYS, *NEAR_A_MARK)}
+        self.lines = {
+            name: Line(name, experts_for(name, text=kept), model.lm.width)
+            for name in (*ALWAYS, *NEAR_A_MARK)
+        }
         self.done = 0
         self.block = block
         self.block_seconds: list[float] = []
@@ -204,8 +208,10 @@ class Stream:
                 columns[name] = expert.score(hidden, ids)
                 parts[name] = time.perf_counter() - began
         else:
-            for name in ("adapted", "unigram", "ngram"):
-                self._others[name].observe(hidden, ids)
+            for name, expert in self._others.items():
+                # The local cache forgets anyway what is far from the mark.
+                if name != "local":
+                    expert.observe(hidden, ids)
         for name, line in self.lines.items():
             if near or name in ALWAYS:
                 line.count(reading, columns, parts, timed=timed)

@@ -52,6 +52,10 @@ def evaluate(
     normalize: Annotated[
         bool, typer.Option("--normalize/--raw", help="Scale states to length one, or not.")
     ] = True,
+    strangers: Annotated[
+        str,
+        typer.Option(help="Read words the network does not know by their characters, or as unk."),
+    ] = "characters",
     mixture: Annotated[
         str, typer.Option(help="Weights: online (learned as it reads), fixed, or both.")
     ] = "online",
@@ -112,6 +116,7 @@ def evaluate(
     config = EvaluationConfig(
         rows=tuple(name.strip() for name in rows.split(",")),
         memory=memory,
+        strangers=strangers,
         mixture=mixture,
         tokens=tokens,
         block=block,

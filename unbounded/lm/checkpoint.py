@@ -5,13 +5,15 @@ MODEL/
   weights.safetensors    embedding, cell, head
   vocabulary.txt         one word a line, most frequent first
   curve.jsonl            one line an epoch
+  text.safetensors       the training words, for experts that read them first; may be left out
   training.safetensors   only while training: weights, Adagrad's sums, best weights so far
 """
 
 import json
 import zlib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -27,13 +29,15 @@ from unbounded.files import write_aside, write_text_aside
 from unbounded.lm.encoder import Encoder, NetworkConfig
 from unbounded.lm.head import build_head
 from unbounded.lm.model import RecurrentModel
+from unbounded.lm.strangers import Speller
 from unbounded.lm.text import TrainingText
 from unbounded.lm.training import Progress, Trainer
+from unbounded.types import Ids
 
 FORMAT = 1
 
 CONFIG, WEIGHTS, VOCABULARY = "config.json", "weights.safetensors", "vocabulary.txt"
-CURVE, TRAINING = "curve.jsonl", "training.safetensors"
+CURVE, TRAINING, TEXT = "curve.jsonl", "training.safetensors", "text.safetensors"
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,13 @@ class Pretrained:
     tokenizer: Tokenizer
     config: Mapping[str, Any]
     curve: tuple[Progress, ...]
+    text: Ids | None = None
+    """The words it was trained on, in order, if they are kept."""
+
+    @cached_property
+    def speller(self) -> Speller:
+        """Vectors for words that it does not know; fitted when first asked for."""
+        return Speller(self.lm, self.vocabulary)
 
 
 def load_model(folder: Path) -> Pretrained:
@@ -71,28 +82,63 @@ def load_model(folder: Path) -> Pretrained:
             Progress(**json.loads(line))
             for line in (folder / CURVE).read_text(encoding="utf-8").splitlines()
         )
+        text = _load_text(folder, vocabulary)
     except (OSError, ValueError, KeyError, TypeError, RuntimeError, UnboundedError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ModelError(
             f"{folder} is a damaged model ({reason}); train it again, or restore it from a copy"
         ) from error
     end = int(vocabulary.lookup([SENTENCE_END])[0])
-    return Pretrained(RecurrentModel(encoder, head, end), vocabulary, tokenizer, config, curve)
+    lm = RecurrentModel(encoder, head, end)
+    return Pretrained(lm, vocabulary, tokenizer, config, curve, text)
+
+
+def keep_text(folder: Path, model: Pretrained, text: TrainingText) -> Pretrained:
+    """Put the training words into the folder of a model that lacks them."""
+    if text.vocabulary.to_text() != model.vocabulary.to_text():
+        raise ModelError(
+            f"{folder} was trained on another text; give the one it was trained on, or train again"
+        )
+    _save_text(folder, text.vocabulary, text.words)
+    return replace(model, text=text.words)
+
+
+def _save_text(folder: Path, vocabulary: Vocabulary, words: Ids) -> None:
+    # Bound to the vocabulary: the same ids are other words in another one.
+    metadata = {"checksum": str(_text_checksum(vocabulary, words))}
+    _write(folder / TEXT, {"words": torch.from_numpy(words.astype(np.int32))}, metadata)
+
+
+def _load_text(folder: Path, vocabulary: Vocabulary) -> Ids | None:
+    if not (folder / TEXT).exists():
+        return None
+    tensors, metadata = _read(folder / TEXT)
+    words: Ids = tensors["words"].numpy().astype(np.int64)
+    if metadata["checksum"] != str(_text_checksum(vocabulary, words)):
+        raise ValueError(f"{TEXT} is not the text of this vocabulary")
+    return words
+
+
+def _text_checksum(vocabulary: Vocabulary, words: Ids) -> int:
+    value = zlib.crc32(vocabulary.to_text().encode())
+    return zlib.crc32(np.ascontiguousarray(words, np.int64).tobytes(), value)
 
 
 def save_model(
     folder: Path,
     trainer: Trainer,
     network: NetworkConfig,
-    vocabulary: Vocabulary,
+    text: TrainingText,
     tokenizer: Tokenizer,
 ) -> None:
     """Write the best weights and all that goes with them, then remove the training state."""
+    vocabulary = text.vocabulary
     weights = {name: weight.contiguous() for name, weight in trainer.best.items()}
     _write(folder / WEIGHTS, weights, {})
     write_text_aside(folder / VOCABULARY, vocabulary.to_text())
     curve = "".join(json.dumps(asdict(line)) + "\n" for line in trainer.curve)
     write_text_aside(folder / CURVE, curve)
+    _save_text(folder, vocabulary, text.words)
     config = {
         "format": FORMAT,
         "kind": "unbounded recurrent model",
@@ -184,10 +230,8 @@ def _settings(trainer: Trainer) -> dict[str, Any]:
 
 def fingerprint(text: TrainingText) -> int:
     """A checksum of a text: the same words to train and to validate on, in the same order."""
-    value = zlib.crc32(text.vocabulary.to_text().encode())
-    for ids in (text.words, text.valid):
-        value = zlib.crc32(np.ascontiguousarray(ids, np.int64).tobytes(), value)
-    return value
+    value = _text_checksum(text.vocabulary, text.words)
+    return zlib.crc32(np.ascontiguousarray(text.valid, np.int64).tobytes(), value)
 
 
 def _config(folder: Path) -> dict[str, Any]:

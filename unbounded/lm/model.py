@@ -62,12 +62,20 @@ class RecurrentModel(LanguageModel):
 
     def advance(self, state: State, words: Ids) -> tuple[Hidden, State]:
         """The hidden state after each word, and the state after the last."""
-        if len(words) == 0:
+        return self.advance_vectors(state, self.vectors(words))
+
+    def vectors(self, words: Ids) -> Hidden:
+        """What is read for each word; for every stranger the vector of `<unk>`."""
+        found: Hidden = self.encoder.embedding.weight.numpy()[np.minimum(words, self.base_size)]
+        return found
+
+    def advance_vectors(self, state: State, vectors: Hidden) -> tuple[Hidden, State]:
+        """As `advance`, with whatever is to be read for each word."""
+        if len(vectors) == 0:
             return np.empty((0, self.width), np.float32), state
         with torch.inference_mode():
-            known = torch.from_numpy(np.minimum(words, self.base_size))
-            vectors = self.encoder.embedding(known)[:, None]
-            hidden, new = self.encoder(vectors, tuple(torch.tensor(part) for part in state))
+            read = torch.from_numpy(vectors)[:, None]
+            hidden, new = self.encoder(read, tuple(torch.tensor(part) for part in state))
             return hidden[:, 0].numpy(), tuple(part.numpy() for part in new)
 
     def prob(self, hidden: Hidden, words: Ids) -> Probs:

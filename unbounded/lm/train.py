@@ -56,4 +56,4 @@ def train_model(
                 save_training(folder, trainer, text)
                 saved = time.monotonic()
             yield progress
-    save_model(folder, trainer, network, text.vocabulary, tokenizer)
+    save_model(folder, trainer, network, text, tokenizer)

@@ -46,6 +46,11 @@ class NGram(Expert):
         self._contexts[0] = 0
         self._learned = np.ones((ORDERS * TOTALS * REPEATS, 3))
 
+    @property
+    def bytes(self) -> int:
+        """Of the nodes and their table, with the room to grow."""
+        return int(self._nodes.nbytes + self._slots.nbytes)
+
     def predict(self, hidden: Hidden) -> Distribution:
         """What followed the words read last; they are the same whatever the hidden state."""
         weights = np.empty((ORDERS, 5))

@@ -75,6 +75,7 @@ def run_cell(
     config = EvaluationConfig(
         rows=cell.rows,
         memory=MemoryConfig(index=cell.index, k=cell.k, normalize=cell.key == "normalized"),
+        strangers="unk",
         mixture=cell.mixture,
         tokens=cell.tokens,
         every=max(1_000, cell.tokens // 100),

@@ -14,17 +14,17 @@ from unbounded.predict import OnlineModel
 from unbounded.score.gains import Gains
 from unbounded.score.metrics import BANDS, Banding
 from unbounded.score.progressive import Checkpoint, ScoredBlock, Watcher, progressive
-from unbounded.score.rows import ROWS, TITLES, Row
+from unbounded.score.rows import ROWS, TITLES, Row, experts_for
 
 
-def make_rows(names: Sequence[str], width: int = 0) -> list[Row]:
-    """Rows by name, in the order asked for, over states of a width."""
+def make_rows(names: Sequence[str], width: int = 0, *, text: bool = True) -> list[Row]:
+    """Rows by name, in the order asked for, over states of a width, with or without a `text`."""
     for name in names:
         if name not in ROWS:
             raise SettingError(f"row {name!r} is unknown; choose from {', '.join(ROWS)}")
     if not names or len(set(names)) < len(names):
         raise SettingError(f"rows {', '.join(names)!r}; name each row once, and at least one")
-    return [Row(name, ROWS[name], width) for name in names]
+    return [Row(name, experts_for(name, text=text), width) for name in names]
 
 
 def experts_of(rows: Iterable[Row]) -> list[str]:

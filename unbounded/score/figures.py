@@ -25,6 +25,7 @@ COLORS = {
     "ngram": "#4d7c0f",
     "adapted": "#0891b2",
     "dynamic": "#b91c1c",
+    "primed": "#a16207",
     "uniform": "#b8c0cc",
 }
 """One color a row and a same-named expert; on a page its style sheet has the last word."""

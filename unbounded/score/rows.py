@@ -15,7 +15,7 @@ ROWS: dict[str, tuple[str, ...]] = {
     "unigram": ("static", "uniform", "unigram"),
     "local": ("static", "uniform", "local"),
     "unbounded": ("static", "uniform", "unbounded"),
-    "full": ("static", "uniform", "adapted", "unigram", "ngram", "local", "unbounded"),
+    "full": ("static", "uniform", "adapted", "unigram", "ngram", "primed", "local", "unbounded"),
     "adapted": ("static", "uniform", "adapted"),
     "dynamic": ("dynamic", "uniform"),
 }
@@ -26,6 +26,9 @@ ROWS: dict[str, tuple[str, ...]] = {
 
 USUAL = ("static", "unigram", "local", "unbounded", "full")
 """The rows of an evaluation unless others are asked for."""
+
+TAUGHT = ("primed",)
+"""Experts that have read the training text first, which not every model keeps."""
 
 GATED = ("full",)
 """Rows whose weights depend on the state before each word; the others learn one set of weights."""
@@ -43,6 +46,11 @@ TITLES = {
     "dynamic": "dynamic evaluation",
 }
 """What people call them."""
+
+
+def experts_for(row: str, *, text: bool) -> tuple[str, ...]:
+    """The experts of a row that can be had, with the training text or without."""
+    return tuple(name for name in ROWS[row] if text or name not in TAUGHT)
 
 
 def new_mixture(name: str, experts: Sequence[str], width: int) -> Mixture:

@@ -78,7 +78,7 @@ def facts(evaluation: Evaluation) -> str:
     ]
     if evaluation.events:
         events = "".join(f"<dd>{escape(event)}</dd>" for event in evaluation.events)
-        items.append(f"<div class=wide><dt>what the index did</dt>{events}</div>")
+        items.append(f"<div class=wide><dt>what happened</dt>{events}</div>")
     return "\n".join(items)
 
 

@@ -1,0 +1,133 @@
+"""Strangers get vectors from how they are spelled, and each stream has its own."""
+
+from functools import cache
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from unbounded.corpus import Vocabulary
+from unbounded.errors import SettingError
+from unbounded.lm import NetworkConfig, RecurrentModel
+from unbounded.lm.encoder import Encoder
+from unbounded.lm.head import build_head, reset_head
+from unbounded.lm.strangers import DOUBT, FEATURES, FREQUENT, RIDGE, Spelled, Speller, _spell
+from unbounded.predict import Expert, Online, OnlineModel, Static, Uniform
+from unbounded.types import Hidden
+
+STEMS = [
+    a + b for a in ("ba", "ko", "li", "mu", "re", "sto") for b in ("lt", "nd", "p", "rk", "ss")
+]
+WORDS = ["</s>", *(stem + ending for ending in ("ing", "ed", "s", "er") for stem in STEMS)]
+
+words = st.text("abcdefgilnoprstuz0123456789.-éß中", min_size=1, max_size=12)
+
+
+@cache
+def network() -> RecurrentModel:
+    """A network whose words that end alike are read alike."""
+    config, generator = NetworkConfig(units=16, cutoffs=(20,)), torch.Generator().manual_seed(3)
+    encoder, head = Encoder(len(WORDS), config), build_head(16, len(WORDS), config.cutoffs)
+    encoder.reset_parameters(generator)
+    reset_head(head, generator)
+    with torch.no_grad():
+        for row, word in enumerate(WORDS):
+            encoder.embedding.weight[row, "gdsr".find(word[-1])] += 3
+    return RecurrentModel(encoder, head, sentence_end=0)
+
+
+@cache
+def speller() -> Speller:
+    return Speller(network(), Vocabulary(WORDS))
+
+
+def vector(word: str) -> Hidden:
+    found: Hidden = speller().vectors([word])
+    return found
+
+
+@given(st.lists(words, min_size=1, max_size=8))
+@settings(max_examples=50, deadline=None)
+def test_a_vector_depends_on_the_spelling_and_on_nothing_else(some: list[str]) -> None:
+    together = speller().vectors(some)
+    np.testing.assert_array_equal(together, np.concatenate([vector(word) for word in some]))
+    assert np.isfinite(together).all()
+
+
+def test_no_words_have_no_vectors() -> None:
+    assert speller().vectors([]).shape == (0, 16)
+
+
+def test_a_stranger_is_read_as_what_is_spelled_alike() -> None:
+    unknown = network().vectors(np.array([len(WORDS)]))[0]
+    for stranger, axis in (("zorbing", 0), ("zorbed", 1), ("zorbs", 2), ("zorber", 3)):
+        apart = (vector(stranger)[0] - unknown)[:4]
+        assert apart.argmax() == axis
+        assert apart[axis] > 0.3  # of 3 at most: some hundred words do not convince it
+
+
+def test_it_is_the_ridge_regression_that_it_says() -> None:
+    """Against the dual form, which is solved in the space of words instead of features."""
+    features, ends = _spell(WORDS)
+    size = len(WORDS)
+    seen = np.zeros((size, FEATURES))
+    for row, (a, b) in enumerate(pairwise([0, *ends.tolist()])):
+        np.add.at(seen[row], features[a:b], (b - a) ** -0.5)
+    weights = size / (size + DOUBT * np.arange(1, size + 1))
+    weights[: size // FREQUENT] = 0
+    table = network().vectors(np.arange(size + 1)).astype(np.float64)
+    root = np.sqrt(weights)[:, None]
+    inner = (root * seen) @ (root * seen).T + RIDGE * np.eye(size)
+    expected = seen @ (root * seen).T @ np.linalg.solve(inner, root * (table[:-1] - table[-1]))
+    found = speller().vectors(WORDS) - table[-1]
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def online(vocabulary: Vocabulary) -> OnlineModel:
+    lm = Spelled(network(), speller(), vocabulary)
+    experts: dict[str, Expert] = {"static": Static(lm), "uniform": Uniform(300)}
+    return OnlineModel(lm, vocabulary, experts, Online(2))
+
+
+@given(
+    st.lists(st.one_of(words, st.sampled_from(WORDS)), min_size=1, max_size=30),
+    st.lists(st.integers(0, 30), max_size=4),
+)
+@settings(max_examples=50, deadline=None)
+def test_however_a_stream_is_cut_its_strangers_are_read_the_same(
+    text: list[str], cuts: list[int]
+) -> None:
+    whole = online(Vocabulary(WORDS)).read(text)
+    model = online(Vocabulary(WORDS))
+    edges = sorted({0, len(text), *(cut for cut in cuts if cut < len(text))})
+    parts = [model.read(text[a:b]) for a, b in pairwise(edges)]
+    np.testing.assert_allclose(
+        np.concatenate([part.hidden for part in parts]), whole.hidden, rtol=1e-5, atol=1e-6
+    )
+
+
+def test_streams_that_share_a_network_keep_their_own_strangers() -> None:
+    one, other, again = (online(Vocabulary(WORDS)) for _ in range(3))
+    first = one.read(["zorbing", "</s>"])
+    second = other.read(["frumped", "</s>"])
+    third = again.read(["frumped", "</s>"])
+    np.testing.assert_array_equal(first.ids, second.ids)  # the same number, another word
+    assert not np.allclose(first.hidden[1], second.hidden[1])
+    np.testing.assert_array_equal(second.hidden, third.hidden)
+    np.testing.assert_array_equal(one.read(["zorbing", "x"]).ids, [first.ids[0], 122])
+
+
+def test_many_strangers_outgrow_the_first_table() -> None:
+    many = [f"stranger{n}" for n in range(150)]
+    whole, single = online(Vocabulary(WORDS)), online(Vocabulary(WORDS))
+    expected = whole.read(many).hidden
+    found = np.concatenate([single.read([word]).hidden for word in many])
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_a_foreign_vocabulary_is_refused() -> None:
+    with pytest.raises(SettingError, match="give the one it was trained with"):
+        Spelled(network(), speller(), Vocabulary(WORDS[:5]))
