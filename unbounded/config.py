@@ -15,6 +15,7 @@ from unbounded.predict import (
     Kernel,
     NGram,
     OnlineModel,
+    Spelling,
     Static,
     Uniform,
     Unigram,
@@ -62,28 +63,39 @@ class MemoryConfig:
 
 
 def build_online(
-    model: Pretrained, full_size: int, experts: Iterable[str], memory: MemoryConfig
+    model: Pretrained, full_size: int | None, experts: Iterable[str], memory: MemoryConfig
 ) -> OnlineModel:
     """An online model with these experts, which has read nothing yet.
 
     `full_size` is the full vocabulary of the paper's protocol: training and test words together.
+    None is the open protocol: nothing of the future is known, and an expert that has nothing to go
+    by is even over the network's own words.
     """
     width = model.lm.width
+    vocabulary = model.vocabulary.copy()
+    size = model.lm.base_size if full_size is None else full_size
     built: dict[str, Expert] = {}
     for name in experts:
         match name:
             case "static":
                 built[name] = Static(model.lm)
             case "uniform":
+                if full_size is None:
+                    raise SettingError(
+                        "a uniform expert needs the size of the full vocabulary, which the open "
+                        "protocol does not know; use spelling"
+                    )
                 built[name] = Uniform(full_size)
+            case "spelling":
+                built[name] = Spelling(vocabulary)
             case "unigram":
-                built[name] = Unigram(full_size)
+                built[name] = Unigram(size)
             case "ngram":
-                built[name] = NGram(full_size)
+                built[name] = NGram(size, open=full_size is None)
             case "local":
                 built[name] = Cache(
                     Memory(Window(width, memory.window)),
-                    full_size,
+                    size,
                     k=memory.k,
                     kernel=memory.local_kernel,
                     normalize=memory.normalize,
@@ -91,7 +103,7 @@ def build_online(
             case "unbounded":
                 built[name] = Cache(
                     Memory(memory.new_index(width)),
-                    full_size,
+                    size,
                     k=memory.k,
                     kernel=memory.kernel,
                     normalize=memory.normalize,
@@ -99,7 +111,7 @@ def build_online(
             case _:
                 raise SettingError(f"expert {name!r} is unknown")
     mixture = Gated(len(built), groups=[width])
-    return OnlineModel(model.lm, model.vocabulary.copy(), built, mixture)
+    return OnlineModel(model.lm, vocabulary, built, mixture)
 
 
 def set_threads(threads: int) -> None:

@@ -44,6 +44,7 @@ class EvaluationConfig:
 
     rows: tuple[str, ...] = ("static", "unigram", "local", "unbounded", "full")
     memory: MemoryConfig = MemoryConfig()
+    protocol: str = "paper"
     mixture: str = "online"
     tokens: int | None = None
     block: int = 512
@@ -95,30 +96,32 @@ def evaluate(
     watchers: Sequence[Watcher] = (),
     progress: Callable[[int], Callable[[int, str], None]] = lambda total: lambda done, note: None,
 ) -> Evaluation:
-    """Score a text, such as a `Reader`, under every row in one pass, in the paper's protocol.
+    """Score a text, such as a `Reader`, under every row in one pass, in one protocol.
 
     The text is gone through twice: once to count its words, because the paper's uniform is over
-    training and test words together, and once to score it. `progress` is told how many words
-    there are and gives back what hears how far it is.
+    training and test words together, and once to score it. In the open protocol the count is for
+    `progress` and for where fitting ends, and the model is not told. `progress` is told how many
+    words there are and gives back what hears how far it is.
     """
     if validate is not None and config.mixture == "online":
         raise SettingError(
             "a text to validate on was given, but online weights need none; "
             "leave --validate out, or use --mixture fixed or both"
         )
-    rows = make_rows(config.rows, model.lm.width)
+    rows = make_rows(config.rows, model.lm.width, config.protocol)
     met = model.vocabulary.copy()
     total = _count(met, model, text, config.tokens)
     if validate is not None:
         _count(met, model, validate, config.tokens)
     experts = experts_of(rows)
-    online = build_online(model, len(met), experts, config.memory)
+    size = None if config.protocol == "open" else len(met)
+    online = build_online(model, size, experts, config.memory)
     stream = _blocks(model, text, config)
     fitted = 0
     banding = Banding(model.lm.base_size)
     both = config.mixture == "both"
     if config.mixture != "online" and validate is not None:
-        other = build_online(model, len(met), experts, config.memory)
+        other = build_online(model, size, experts, config.memory)
         fitted = fit_rows(other, _blocks(model, validate, config), rows, beside=both)
     elif config.mixture != "online":
         first, stream = split_first(stream, min(total // 10, FITTED_TOKENS))
@@ -141,7 +144,7 @@ def evaluate(
 
 def _settings(config: EvaluationConfig, fitted: int) -> dict[str, Any]:
     return {
-        "protocol": "paper",
+        "protocol": config.protocol,
         "mixture": config.mixture,
         "fitted_on": fitted,
         "block": config.block,

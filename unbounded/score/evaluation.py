@@ -14,23 +14,26 @@ from unbounded.predict import OnlineModel
 from unbounded.score.gains import Gains
 from unbounded.score.metrics import BANDS, Banding
 from unbounded.score.progressive import Checkpoint, ScoredBlock, Watcher, progressive
-from unbounded.score.rows import ROWS, TITLES, Row
+from unbounded.score.rows import PROTOCOLS, ROWS, TITLES, Row, experts_under
 
 
-def make_rows(names: Sequence[str], width: int = 0) -> list[Row]:
-    """Rows by name, in the order asked for, over states of a width."""
+def make_rows(names: Sequence[str], width: int = 0, protocol: str = "paper") -> list[Row]:
+    """Rows by name, in the order asked for, over states of a width, under one protocol."""
+    if protocol not in PROTOCOLS:
+        raise SettingError(f"protocol {protocol!r} is unknown; use {' or '.join(PROTOCOLS)}")
     for name in names:
         if name not in ROWS:
             raise SettingError(f"row {name!r} is unknown; choose from {', '.join(ROWS)}")
     if not names or len(set(names)) < len(names):
         raise SettingError(f"rows {', '.join(names)!r}; name each row once, and at least one")
-    return [Row(name, ROWS[name], width) for name in names]
+    return [Row(name, experts_under(protocol, name), width) for name in names]
 
 
 def experts_of(rows: Iterable[Row]) -> list[str]:
     """Every expert that some row needs, once, in the order of `ROWS["full"]`."""
     needed = set(chain.from_iterable(row.experts for row in rows))
-    return [name for name in ROWS["full"] if name in needed]
+    order = dict.fromkeys(expert for name in PROTOCOLS for expert in experts_under(name, "full"))
+    return [name for name in order if name in needed]
 
 
 def fit_rows(

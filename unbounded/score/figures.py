@@ -24,6 +24,7 @@ COLORS = {
     "full": "#be185d",
     "ngram": "#4d7c0f",
     "uniform": "#b8c0cc",
+    "spelling": "#a3a8b3",
 }
 """One color a row and a same-named expert; on a page its style sheet has the last word."""
 

@@ -19,6 +19,10 @@ ROWS: dict[str, tuple[str, ...]] = {
 }
 """The paper's four rows and all experts together; "we always interpolate … with the uniform"."""
 
+PROTOCOLS = ("paper", "open")
+"""`paper`: strangers come from a uniform over training and test words. `open`: nothing of the
+future is known, and strangers are spelled."""
+
 GATED = ("full",)
 """Rows whose weights depend on the state before each word; the others learn one set of weights."""
 
@@ -30,6 +34,16 @@ TITLES = {
     "full": "all together",
 }
 """What people call them."""
+
+
+def experts_under(protocol: str, name: str) -> tuple[str, ...]:
+    """The experts of a row: those of the paper, with the uniform replaced under another protocol.
+
+    >>> experts_under("open", "unigram")
+    ('static', 'spelling', 'unigram')
+    """
+    swapped = {"uniform": "spelling"} if protocol == "open" else {}
+    return tuple(swapped.get(expert, expert) for expert in ROWS[name])
 
 
 def new_mixture(name: str, experts: Sequence[str], width: int) -> Mixture:
