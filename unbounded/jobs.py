@@ -29,7 +29,8 @@ from unbounded.lm import (
     train_model,
 )
 from unbounded.lm.checkpoint import CONFIG
-from unbounded.predict import Cache
+from unbounded.predict import Cache, Spelling
+from unbounded.predict.spelling import LEAST
 from unbounded.score.evaluation import Evaluation, experts_of, fit_rows, make_rows, split_first
 from unbounded.score.metrics import Banding
 from unbounded.score.progressive import Watcher
@@ -139,6 +140,11 @@ def evaluate(
                 f"{name}_bytes_per_entry": expert.memory.bytes_per_entry,
             }
             evaluation.events += [str(event) for event in expert.memory.index.events]
+        if isinstance(expert, Spelling) and expert.beyond:
+            evaluation.events.append(
+                f"{expert.beyond:,} words too long for a float were spelled with {LEAST:g} each; "
+                "bits per character are a little too low"
+            )
     return evaluation
 
 

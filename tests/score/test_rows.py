@@ -3,14 +3,30 @@ import pytest
 from hypothesis import given, settings
 
 from tests.score.stream import Keeper, evaluate, new_model, texts
+from unbounded.errors import SettingError
 from unbounded.predict import Fixed, fit_weights
+from unbounded.score.evaluation import experts_of, make_rows
 from unbounded.score.metrics import BANDS, surprise
-from unbounded.score.rows import ROWS, TITLES, Row
+from unbounded.score.rows import ROWS, TITLES, Row, experts_under
 
 
 def test_every_row_has_a_title_and_mixes_the_network_with_the_uniform() -> None:
     assert set(TITLES) == set(ROWS)
     assert all(experts[:2] == ("static", "uniform") for experts in ROWS.values())
+
+
+def test_under_the_open_protocol_only_the_uniform_is_replaced() -> None:
+    for name, experts in ROWS.items():
+        assert experts_under("paper", name) == experts
+        opened = experts_under("open", name)
+        assert opened[:2] == ("static", "spelling")
+        assert (opened[0], *opened[2:]) == (experts[0], *experts[2:])
+    assert experts_of(make_rows(["full"], protocol="open")) == list(experts_under("open", "full"))
+
+
+def test_an_unknown_protocol_is_one_clear_line() -> None:
+    with pytest.raises(SettingError, match="protocol 'closed' is unknown; use paper or open"):
+        make_rows(["static"], protocol="closed")
 
 
 def test_columns_are_the_rows_own_experts_in_its_own_order() -> None:

@@ -47,6 +47,8 @@ class Spelling(Expert):
         self._vocabulary = vocabulary
         self._base_size = vocabulary.base_size
         base = vocabulary.decode(np.arange(self._base_size))
+        self.beyond = 0
+        """How many words came so far that deserved less than `LEAST`."""
         self._known = {word for word in base if len(word) <= LONGEST}
         self._read = np.zeros(0, bool)
         self._slots, self._counters, self._weights = letters.new_tables()
@@ -74,6 +76,7 @@ class Spelling(Expert):
             nats = np.empty(len(ids))
             self._learn(self._vocabulary.decode(ids), new, nats)
             probs[strangers] = _probs(nats)
+            self.beyond += int((np.exp(-nats) < LEAST).sum())
         return probs
 
     def ask(self, words: Ids) -> Probs:

@@ -31,7 +31,7 @@ def bits_grid(found: Found) -> Grid:
         parts.append(Part(f"trained on {spoken(train)}", tuple(lines)))
     return Grid(
         "Bits per character of the test text, given the training text",
-        ("", *map(spoken, tests)) if tests else ("",),
+        ("model or compressor", *map(spoken, tests)),
         tuple(parts),
         notes(found),
     )
