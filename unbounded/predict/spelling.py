@@ -36,9 +36,9 @@ class Spelling(Expert):
 
     >>> vocabulary = Vocabulary(["walk", "walked", "talk", "talked", "balk"])
     >>> spelling = Spelling(vocabulary)
-    >>> words = vocabulary.encode(["balked", "xqzvjk", "balked"])
+    >>> words = vocabulary.encode(["balked", "xqzvjk", "xqzvjk"])
     >>> probs = spelling.score(np.zeros((3, 1)), words)
-    >>> bool(probs[0] > 1000 * probs[1]), bool(probs[2] > probs[0])
+    >>> bool(probs[0] > 1000 * probs[1]), bool(probs[2] > 2 * probs[1])
     (True, True)
     """
 
