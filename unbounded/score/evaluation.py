@@ -32,8 +32,8 @@ def make_rows(names: Sequence[str], width: int = 0, protocol: str = "paper") -> 
 def experts_of(rows: Iterable[Row]) -> list[str]:
     """Every expert that some row needs, once, in the order of `ROWS["full"]`."""
     needed = set(chain.from_iterable(row.experts for row in rows))
-    order = dict.fromkeys(expert for name in PROTOCOLS for expert in experts_under(name, "full"))
-    return [name for name in order if name in needed]
+    places = zip(*(experts_under(protocol, "full") for protocol in PROTOCOLS), strict=True)
+    return [name for name in dict.fromkeys(chain.from_iterable(places)) if name in needed]
 
 
 def fit_rows(
