@@ -20,6 +20,7 @@ from unbounded.predict import (
     Kernel,
     NGram,
     OnlineModel,
+    Spelling,
     Static,
     Uniform,
     Unigram,
@@ -68,7 +69,7 @@ class MemoryConfig:
 
 def build_online(
     model: Pretrained,
-    full_size: int,
+    full_size: int | None,
     experts: Iterable[str],
     memory: MemoryConfig,
     strangers: str = "unk",
@@ -76,10 +77,14 @@ def build_online(
     """An online model with these experts, which has read nothing yet.
 
     `full_size` is the full vocabulary of the paper's protocol: training and test words together.
-    `strangers` are read as `<unk>` as the paper has it, or by their `characters`.
+    None is the open protocol: nothing of the future is known, and an expert that has nothing to go
+    by is even over the network's own words. `strangers` are read as `<unk>` as the paper has it, or
+    by their `characters`.
     """
     width = model.lm.width
     vocabulary = model.vocabulary.copy()
+    size = model.lm.base_size if full_size is None else full_size
+    is_open = full_size is None
     check_strangers(strangers)
     lm: LanguageModel = model.lm
     if strangers == "characters":
@@ -96,17 +101,24 @@ def build_online(
             case "dynamic":
                 built[name] = Dynamic(DynamicModel(model.lm))
             case "uniform":
+                if full_size is None:
+                    raise SettingError(
+                        "a uniform expert needs the size of the full vocabulary, which the open "
+                        "protocol does not know; use spelling"
+                    )
                 built[name] = Uniform(full_size)
+            case "spelling":
+                built[name] = Spelling(vocabulary)
             case "unigram":
-                built[name] = Unigram(full_size)
+                built[name] = Unigram(size)
             case "ngram":
-                built[name] = NGram(full_size)
+                built[name] = NGram(size, open=is_open)
             case "primed":
-                built[name] = _primed(model, full_size)
+                built[name] = _primed(model, NGram(size, open=is_open))
             case "local":
                 built[name] = Cache(
                     Memory(Window(width, memory.window)),
-                    full_size,
+                    size,
                     k=memory.k,
                     kernel=memory.local_kernel,
                     normalize=memory.normalize,
@@ -114,7 +126,7 @@ def build_online(
             case "unbounded":
                 built[name] = Cache(
                     Memory(memory.new_index(width)),
-                    full_size,
+                    size,
                     k=memory.k,
                     kernel=memory.kernel,
                     normalize=memory.normalize,
@@ -131,14 +143,13 @@ def check_strangers(strangers: str) -> None:
         raise SettingError(f"strangers {strangers!r} is unknown; use {' or '.join(STRANGERS)}")
 
 
-def _primed(model: Pretrained, full_size: int) -> NGram:
-    """An n-gram memory that has read what the network was trained on."""
+def _primed(model: Pretrained, ngram: NGram) -> NGram:
+    """The n-gram memory when it has read what the network was trained on."""
     if model.text is None:
         raise SettingError(
             "expert 'primed' needs the training text, which this model does not keep; "
             "train it again, or leave the expert out"
         )
-    ngram = NGram(full_size)
     ngram.observe(np.empty((len(model.text), 0), np.float32), model.text)
     return ngram
 

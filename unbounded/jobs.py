@@ -29,7 +29,8 @@ from unbounded.lm import (
     train_model,
 )
 from unbounded.lm.checkpoint import CONFIG, keep_text
-from unbounded.predict import Cache, NGram
+from unbounded.predict import Cache, NGram, Spelling
+from unbounded.predict.spelling import LEAST
 from unbounded.score.evaluation import Evaluation, experts_of, fit_rows, make_rows, split_first
 from unbounded.score.metrics import Banding
 from unbounded.score.progressive import Watcher
@@ -47,6 +48,7 @@ class EvaluationConfig:
     memory: MemoryConfig = MemoryConfig()
     strangers: str = "characters"
     """The paper does not say how unknown words are read; `unk` reads all alike."""
+    protocol: str = "paper"
     mixture: str = "online"
     tokens: int | None = None
     block: int = 512
@@ -99,11 +101,12 @@ def evaluate(
     watchers: Sequence[Watcher] = (),
     progress: Callable[[int], Callable[[int, str], None]] = lambda total: lambda done, note: None,
 ) -> Evaluation:
-    """Score a text, such as a `Reader`, under every row in one pass, in the paper's protocol.
+    """Score a text, such as a `Reader`, under every row in one pass, in one protocol.
 
     The text is gone through twice: once to count its words, because the paper's uniform is over
-    training and test words together, and once to score it. `progress` is told how many words
-    there are and gives back what hears how far it is.
+    training and test words together, and once to score it. In the open protocol the count is for
+    `progress` and for where fitting ends, and the model is not told. `progress` is told how many
+    words there are and gives back what hears how far it is.
     """
     if validate is not None and config.mixture == "online":
         raise SettingError(
@@ -111,19 +114,20 @@ def evaluate(
             "leave --validate out, or use --mixture fixed or both"
         )
     kept = model.text is not None
-    rows = make_rows(config.rows, model.lm.width, text=kept)
+    rows = make_rows(config.rows, model.lm.width, config.protocol, text=kept)
     met = model.vocabulary.copy()
     total = _count(met, model, text, config.tokens)
     if validate is not None:
         _count(met, model, validate, config.tokens)
     experts = experts_of(rows)
-    online = build_online(model, len(met), experts, config.memory, config.strangers)
+    size = None if config.protocol == "open" else len(met)
+    online = build_online(model, size, experts, config.memory, config.strangers)
     stream = _blocks(model, text, config)
     fitted = 0
     banding = Banding(model.lm.base_size)
     both = config.mixture == "both"
     if config.mixture != "online" and validate is not None:
-        other = build_online(model, len(met), experts, config.memory, config.strangers)
+        other = build_online(model, size, experts, config.memory, config.strangers)
         fitted = fit_rows(other, _blocks(model, validate, config), rows, beside=both)
     elif config.mixture != "online":
         first, stream = split_first(stream, min(total // 10, FITTED_TOKENS))
@@ -147,12 +151,17 @@ def evaluate(
             evaluation.events += [str(event) for event in expert.memory.index.events]
         elif isinstance(expert, NGram):
             evaluation.memory[f"{name}_bytes"] = expert.bytes
+        if isinstance(expert, Spelling) and expert.beyond:
+            evaluation.events.append(
+                f"{expert.beyond:,} words too long for a float were spelled with {LEAST:g} each; "
+                "bits per character are a little too low"
+            )
     return evaluation
 
 
 def _settings(config: EvaluationConfig, fitted: int) -> dict[str, Any]:
     return {
-        "protocol": "paper",
+        "protocol": config.protocol,
         "mixture": config.mixture,
         "fitted_on": fitted,
         "block": config.block,

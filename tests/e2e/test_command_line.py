@@ -112,6 +112,46 @@ def test_block_1_and_block_512_are_the_same_to_six_digits(place: Path) -> None:
     assert perplexities[0] == pytest.approx(perplexities[1], rel=1e-6)
 
 
+def test_in_the_open_protocol_nothing_of_the_future_is_known(place: Path, tmp_path: Path) -> None:
+    """A text that goes on with words never seen costs the same up to there, word by word."""
+    text = (place / "test.txt").read_text()
+    (tmp_path / "longer.txt").write_text(text + "\n" + " ".join(f"zorble{n}" for n in range(3_000)))
+    words = {}
+    for protocol in ("open", "paper"):
+        for name, read in (("short", place / "test.txt"), ("long", tmp_path / "longer.txt")):
+            ran = unbounded(
+                *("evaluate", place / "model", read, "--protocol", protocol, "--threads", 1),
+                *("--rows", "static,full", "--k", 64, "--index", "flat"),
+                *("--per-token", tmp_path / "w.jsonl", "--json", tmp_path / f"{protocol}.json"),
+            )
+            assert ran.returncode == 0, ran.stderr
+            lines = (tmp_path / "w.jsonl").read_text().splitlines()
+            words[protocol, name] = [json.loads(line)["row.full"] for line in lines]
+    before = len(words["open", "short"])
+    assert words["open", "long"][:before] == pytest.approx(words["open", "short"], abs=1e-4)
+    assert words["paper", "long"][:before] != pytest.approx(words["paper", "short"], abs=1e-4)
+    figures = json.loads((tmp_path / "open.json").read_text())
+    assert figures["protocol"] == "open"
+    assert set(figures["rows"][0]["weights"]) == {"static", "spelling"}
+    assert all(row["bits_per_character"] > 0 for row in figures["rows"])
+
+
+def test_the_open_protocol_prints_and_draws_what_it_is(place: Path, tmp_path: Path) -> None:
+    text = (place / "test.txt").read_text() + "\n🦜 👩‍👩‍👧‍👦 " + "ab" * 5_000 + "\n"
+    (tmp_path / "odd.txt").write_text(text)
+    ran = unbounded(
+        *("evaluate", place / "model", tmp_path / "odd.txt", "--protocol", "open"),
+        *("--rows", "static,full", "--threads", 1, "--report", tmp_path / "open.html"),
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert "open protocol" in ran.stdout
+    assert "bits/char" in ran.stdout
+    assert "1 words too long for a float" in ran.stderr
+    page = (tmp_path / "open.html").read_text()
+    assert "weight of spelling" in page
+    assert "weight of uniform" not in page
+
+
 def test_fixed_weights_are_fitted_on_the_first_part_or_on_another_text(place: Path) -> None:
     for more in ([], ["--validate", place / "train.txt"]):
         ran = unbounded(
@@ -224,6 +264,7 @@ def test_a_missing_text_a_folder_without_text_and_a_missing_model(
         ["--rows", "static,magic"],
         ["--index", "magic"],
         ["--mixture", "magic"],
+        ["--protocol", "magic"],
         ["--kernel", "magic"],
         ["--sharpness", "-1"],
         ["--validate", "x.txt"],
@@ -273,4 +314,5 @@ def test_the_commands_defaults_are_those_of_the_settings() -> None:
     assert asked["local_sharpness"].default == MemoryConfig().local_kernel
     assert asked["normalize"].default == MemoryConfig().normalize
     assert asked["mixture"].default == EvaluationConfig().mixture
+    assert asked["protocol"].default == EvaluationConfig().protocol
     assert asked["rows"].default == ",".join(EvaluationConfig().rows)

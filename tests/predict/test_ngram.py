@@ -36,6 +36,7 @@ class InDictionaries:
     """The same model in the plainest Python: what `NGram` must agree with."""
 
     def __init__(self, size: int) -> None:
+        """Words beyond `size` have nothing until they are read."""
         self.size = size
         self.read: list[int] = []
         self.counts: dict[tuple[int, ...], dict[int, int]] = defaultdict(lambda: defaultdict(int))
@@ -45,7 +46,7 @@ class InDictionaries:
     def step(self, word: int) -> float:
         contexts = [tuple(self.read[len(self.read) - n :]) for n in range(ORDERS)]
         contexts = [c for n, c in enumerate(contexts) if len(c) == n and n <= len(self.read)]
-        prob = 1 / self.size
+        prob = 1 / self.size if word < self.size else 0.0
         for n, context in enumerate(contexts):
             counts = self.counts[context]
             total = sum(counts.values())
@@ -62,7 +63,7 @@ class InDictionaries:
             ]
             prob = sum(parts)
             for part in range(3):
-                learned[part] += parts[part] / prob
+                learned[part] += parts[part] / prob if prob else 0.0
         for context in reversed(contexts):
             self.counts[context][word] += 1
             if self.counts[context][word] > 1:
@@ -80,6 +81,18 @@ def test_it_says_what_counting_in_dictionaries_says(stream: list[int]) -> None:
     words = np.array(stream)
     expected = [plain.step(word) for word in stream]
     np.testing.assert_allclose(NGram(8).score(nothing(words), words), expected, rtol=1e-9)
+
+
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=60))
+@settings(max_examples=60, deadline=None)
+def test_it_says_so_too_when_more_words_come_than_were_known(stream: list[int]) -> None:
+    plain = InDictionaries(4)
+    words = np.array(stream)
+    expected = [plain.step(word) for word in stream]
+    ngram = NGram(4, open=True)
+    np.testing.assert_allclose(ngram.score(nothing(words), words), expected, rtol=1e-9)
+    assert expected[0] == (0.25 if stream[0] < 4 else 0)
+    assert ngram.predict(np.zeros((1, 1))).dense(10).sum() == pytest.approx(1)
 
 
 def test_it_says_so_too_when_the_tables_have_grown_many_times() -> None:

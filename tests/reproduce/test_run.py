@@ -82,7 +82,7 @@ def test_a_missing_or_too_short_domain_is_one_clear_line(folder: Path, tmp_path:
         small_corpora(folder, tmp_path).text("martian", "test")
 
 
-@pytest.mark.parametrize("kind", ["rows", "vocabulary", "neighbors"])
+@pytest.mark.parametrize("kind", ["rows", "vocabulary", "neighbors", "compressors"])
 def test_an_experiment_runs_and_is_not_run_again(
     folder: Path, tmp_path: Path, meters: Meters, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -133,7 +133,7 @@ def test_a_config_that_is_wrong_is_one_clear_line(
 def test_every_committed_config_can_be_read_at_every_scale() -> None:
     configs = sorted((Path(__file__).parents[2] / "experiments").glob("*.toml"))
     assert [path.stem for path in configs] == [
-        *("figure1", "figure2", "keys", "table1", "table2", "table3", "table4")
+        *("compressors", "figure1", "figure2", "keys", "table1", "table2", "table3", "table4")
     ]
     for path in configs:
         for scale in ("small", "paper"):

@@ -8,7 +8,7 @@ from tests.score.stream import evaluate, some_words
 from unbounded.lm import Progress
 from unbounded.score.figures import COLORS, draw_training, perplexity_svg, weights_svg
 from unbounded.score.progressive import Checkpoint, Point
-from unbounded.score.rows import ROWS, Row
+from unbounded.score.rows import PROTOCOLS, ROWS, Row, experts_for
 
 CURVE = [
     Progress(
@@ -24,7 +24,8 @@ CURVE = [
 
 
 def test_every_row_and_every_expert_has_a_color() -> None:
-    named = {*ROWS, *(expert for experts in ROWS.values() for expert in experts)}
+    experts = {expert for name in ROWS for of in PROTOCOLS for expert in experts_for(name, of)}
+    named = {*ROWS, *experts}
     assert set(COLORS) == named
     assert len(set(COLORS.values())) == len(COLORS)
 

@@ -7,19 +7,35 @@ from hypothesis import strategies as st
 
 from tests.score.stream import texts
 from unbounded.corpus import SENTENCE_END
-from unbounded.score.metrics import BANDS, FIRST_NEW_BAND, Banding, Tally, characters, surprise
+from unbounded.score.metrics import (
+    BANDS,
+    FIRST_NEW_BAND,
+    Banding,
+    Tally,
+    characters,
+    surprise,
+    written,
+)
 
 # The tokenizer never makes a sentence end out of text.
-written_words = st.text(min_size=1, max_size=5).filter(lambda word: word != SENTENCE_END)
+written_words = st.text(min_size=1, max_size=5).filter(lambda word: SENTENCE_END not in word)
 probs = st.lists(st.floats(1e-6, 1.0), min_size=1, max_size=30).map(np.array)
 ids = st.lists(st.integers(0, 30), max_size=60).map(lambda found: np.array(found, np.int64))
 
 
 @given(sentences=st.lists(st.lists(written_words, min_size=1)))
 def test_characters_are_those_of_the_text_written_out(sentences: list[list[str]]) -> None:
-    written = "".join(" ".join(sentence) + "\n" for sentence in sentences)
+    text = "".join(" ".join(sentence) + "\n" for sentence in sentences)
     words = [word for sentence in sentences for word in [*sentence, SENTENCE_END]]
-    assert characters(words) == len(written)
+    assert characters(words) == len(text)
+    assert written(words) == text
+
+
+@given(words=texts)
+def test_the_text_that_compressors_get_is_as_long_as_what_is_counted(words: list[str]) -> None:
+    # A text does not begin with a sentence end, nor has it two together.
+    whole = [w for w in words if w != SENTENCE_END]
+    assert len(written(whole)) == characters(whole)
 
 
 def test_characters_of_nothing_are_none() -> None:

@@ -3,7 +3,9 @@ import pytest
 from hypothesis import given, settings
 
 from tests.score.stream import Keeper, evaluate, new_model, texts
+from unbounded.errors import SettingError
 from unbounded.predict import Fixed, fit_weights
+from unbounded.score.evaluation import experts_of, make_rows
 from unbounded.score.metrics import BANDS, surprise
 from unbounded.score.rows import ROWS, TITLES, Row, experts_for
 
@@ -22,6 +24,20 @@ def test_a_row_pays_for_the_frozen_network_only_if_it_uses_it() -> None:
     assert Row("counts", counts, 5).parts == counts
     # A gated row looks at the states even if none of its experts does.
     assert Row("full", counts, 5).parts == ("network", *counts)
+
+
+def test_under_the_open_protocol_only_the_uniform_is_replaced() -> None:
+    for name, experts in ROWS.items():
+        assert experts_for(name) == experts
+        opened = experts_for(name, "open")
+        assert opened[1] == "spelling"
+        assert (opened[0], *opened[2:]) == (experts[0], *experts[2:])
+    assert experts_of(make_rows(["full"], protocol="open")) == list(experts_for("full", "open"))
+
+
+def test_an_unknown_protocol_is_one_clear_line() -> None:
+    with pytest.raises(SettingError, match="protocol 'closed' is unknown; use paper or open"):
+        make_rows(["static"], protocol="closed")
 
 
 def test_columns_are_the_rows_own_experts_in_its_own_order() -> None:

@@ -70,7 +70,11 @@ def evaluate(
     block: int = size("512", "Words scored at once; the scores do not depend on it."),
     every: int = size("10k", "Words between two points of the curves."),
     protocol: Annotated[
-        str, typer.Option(help="paper: the uniform is over training and test words.")
+        str,
+        typer.Option(
+            help="paper: strangers are uniform over training and test words; "
+            "open: nothing of the future is known, strangers are spelled."
+        ),
     ] = "paper",
     per_token: Annotated[
         Path | None,
@@ -92,8 +96,6 @@ def evaluate(
     from unbounded.score.per_token import per_token_writer
     from unbounded.score.report import text_table, write_report
 
-    if protocol != "paper":
-        raise typer.BadParameter(f"protocol {protocol!r} is unknown; only paper is here so far")
     if report is not None:
         require_matplotlib()
     check_targets(json_file, report, per_token)
@@ -117,6 +119,7 @@ def evaluate(
         rows=tuple(name.strip() for name in rows.split(",")),
         memory=memory,
         strangers=strangers,
+        protocol=protocol,
         mixture=mixture,
         tokens=tokens,
         block=block,

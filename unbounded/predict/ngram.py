@@ -28,6 +28,9 @@ class NGram(Expert):
     only when the longer one had not seen it, so that "francisco" is as likely as the number of
     words it followed (Kneser and Ney, 1995; in compression, update exclusion).
 
+    An `open` vocabulary has more words than the `size` that are known beforehand: they have nothing
+    until they are read, and their first time teaches no weights; otherwise they are an error.
+
     Each word adds at most five nodes, in practice about three, of 32 bytes each with their share of
     the table, twice that where the arrays have just doubled.
 
@@ -37,8 +40,9 @@ class NGram(Expert):
     [0.03, 0.98, 1.0]
     """
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, *, open: bool = False) -> None:
         self._uniform = Uniform(size)
+        self._open = open
         self._nodes = np.zeros((1024, 6), np.int32)
         self._used = 1  # node 0 is the empty context
         self._slots = place(self._nodes, self._used)
@@ -70,14 +74,15 @@ class NGram(Expert):
 
     def score(self, hidden: Hidden, words: Ids) -> Probs:
         """Ask, look, count, word by word."""
-        self._uniform.observe(hidden, words)
+        if not self._open:
+            self._uniform.observe(hidden, words)
         probs = np.empty(len(words))
         for start in range(0, len(words), CHUNK):
             chunk = np.asarray(words[start : start + CHUNK], np.int64)
             self._reserve(self._used + ORDERS * len(chunk))
             self._used = read(
                 chunk,
-                1 / self._uniform.size,
+                self._uniform.size,
                 self._slots,
                 self._nodes,
                 self._used,

@@ -70,12 +70,14 @@ def run_cell(
     model: Pretrained,
     corpora: Corpora,
     progress: Callable[[int], Callable[[int, str], None]],
+    protocol: str = "paper",
 ) -> dict[str, Any]:
     """Read the test text once under every row; fixed weights are fitted on its first part."""
     config = EvaluationConfig(
         rows=cell.rows,
         memory=MemoryConfig(index=cell.index, k=cell.k, normalize=cell.key == "normalized"),
         strangers="unk",
+        protocol=protocol,
         mixture=cell.mixture,
         tokens=cell.tokens,
         every=max(1_000, cell.tokens // 100),

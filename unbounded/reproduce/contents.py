@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from unbounded.predict import Kernel
-from unbounded.reproduce import figures, paper, tables
+from unbounded.reproduce import bits, figures, paper, tables
 from unbounded.reproduce.curves import Curve, best_scale, by_neighbors, by_sharpness, by_words
 from unbounded.reproduce.markup import Grid
 from unbounded.reproduce.results import Found, find_results
@@ -60,7 +60,7 @@ Block = Heading | Grid | Picture | str
 
 def grids(results: Path, *scales: str) -> dict[str, Grid]:
     """Every table that has a result, by the name of its files."""
-    found = {name: find_results(results, f"table{name[-1]}", *scales) for name in _TABLES}
+    found = {name: find_results(results, name, *scales) for name in _TABLES}
     return {f"{name}-{one.scale}": _TABLES[name](one) for name, one in found.items() if one.cells}
 
 
@@ -98,6 +98,9 @@ def contents(results: Path, *scales: str) -> Iterator[Block]:
         for one in reading:
             if one.cells and one.scale == best_scale(reading):
                 yield f"From the results of {one.name}. {' '.join(tables.notes(one))}"
+    yield Heading("Beside the paper: the open protocol, against compressors")
+    yield bits.COMPARED
+    yield bits.bits_grid(find("compressors", *scales))
 
 
 _PERPLEXITIES: dict[str, Numbers] = {"table2": paper.TABLE2, "table3": paper.TABLE3}
@@ -106,6 +109,7 @@ _TABLES: dict[str, Callable[[Found], Grid]] = {
     "table2": lambda found: tables.perplexity_grid(found, paper.TABLE2, TITLE2),
     "table3": lambda found: tables.perplexity_grid(found, paper.TABLE3, TITLE3),
     "table4": tables.seconds_grid,
+    "compressors": bits.bits_grid,
 }
 
 

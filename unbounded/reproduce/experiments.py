@@ -20,12 +20,13 @@ class Experiment:
     title: str
     kind: str
     """`rows`: the rows of `evaluate`. `vocabulary`: sizes and strangers only. `neighbors`: the
-    gain against k. What is drawn from the results is named after the experiment."""
+    gain against k. `compressors`: bits per character, ours and theirs. What is drawn from the
+    results is named after the experiment."""
     training: TrainingScale
     cells: tuple[Cell, ...]
 
 
-KINDS = ("rows", "vocabulary", "neighbors")
+KINDS = ("rows", "vocabulary", "neighbors", "compressors")
 
 
 def load_experiment(path: Path, scale: str) -> Experiment:

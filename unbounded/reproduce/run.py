@@ -8,6 +8,7 @@ from typing import Any
 
 from unbounded.lm import Pretrained, Progress
 from unbounded.reproduce.cells import Cell, model_for, run_cell
+from unbounded.reproduce.compressors import run_compressors
 from unbounded.reproduce.corpora import Corpora
 from unbounded.reproduce.experiments import Experiment
 from unbounded.reproduce.neighbors import run_neighbors
@@ -30,7 +31,7 @@ def run_experiment(
         if key not in done:
             if cell.train not in models:
                 models[cell.train] = _model(cell.train, corpora, work, experiment, meters)
-            result = _run(experiment.kind, cell, models[cell.train], corpora, meters)
+            result = _run(experiment, cell, models[cell.train], corpora, meters)
             result |= {"experiment": experiment.name, "training": asdict(experiment.training)}
             append_result(results, result)
             done[key] = result
@@ -38,14 +39,18 @@ def run_experiment(
 
 
 def _run(
-    kind: str, cell: Cell, model: Pretrained, corpora: Corpora, meters: Meters
+    experiment: Experiment, cell: Cell, model: Pretrained, corpora: Corpora, meters: Meters
 ) -> dict[str, Any]:
-    match kind:
+    match experiment.kind:
         case "vocabulary":
             return run_vocabulary(cell, model, corpora)
         case "neighbors":
             with meters(f"{cell.train} → {cell.test}", cell.tokens) as show:
                 return run_neighbors(cell, model, corpora, show)
+        case "compressors":
+            with meters(f"{cell.train} → {cell.test}", cell.tokens) as show:
+                tokens = experiment.training.tokens
+                return run_compressors(cell, model, corpora, tokens, lambda total: show)
         case _:
             with meters(f"{cell.train} → {cell.test}", cell.tokens) as show:
                 return run_cell(cell, model, corpora, lambda total: show)

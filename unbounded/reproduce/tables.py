@@ -56,7 +56,7 @@ def perplexity_grid(found: Found, theirs: Numbers, title: str) -> Grid:
         FIXED: numbers(found, "fixed_perplexity"),
     }
     pairs = _pairs(theirs, found.cells)
-    tests = list(dict.fromkeys(sorted((test for _, test in pairs), key=_order)))
+    tests = list(dict.fromkeys(sorted((test for _, test in pairs), key=domain_order)))
     trains = list(dict.fromkeys(train for train, _ in pairs))
     parts = []
     measured = {row for values in sources.values() for cell in values.values() for row in cell}
@@ -229,9 +229,10 @@ def _listed(values: Iterable[str]) -> str:
 def _pairs(*sources: Iterable[Pair]) -> list[Pair]:
     """Every pair that some source has, once, in the order of training and test domains."""
     return sorted(
-        {pair for source in sources for pair in source}, key=lambda p: list(map(_order, p))
+        {pair for source in sources for pair in source}, key=lambda p: list(map(domain_order, p))
     )
 
 
-def _order(domain: str) -> tuple[int, str]:
+def domain_order(domain: str) -> tuple[int, str]:
+    """Where a domain comes in a table: as in `SOURCES`, others after those by name."""
     return (list(SOURCES).index(domain) if domain in SOURCES else len(SOURCES), domain)

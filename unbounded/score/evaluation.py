@@ -14,23 +14,31 @@ from unbounded.predict import OnlineModel
 from unbounded.score.gains import Gains
 from unbounded.score.metrics import BANDS, Banding
 from unbounded.score.progressive import Checkpoint, ScoredBlock, Watcher, progressive
-from unbounded.score.rows import ROWS, TITLES, Row, experts_for
+from unbounded.score.rows import PROTOCOLS, ROWS, TITLES, Row, experts_for
 
 
-def make_rows(names: Sequence[str], width: int = 0, *, text: bool = True) -> list[Row]:
-    """Rows by name, in the order asked for, over states of a width, with or without a `text`."""
+def make_rows(
+    names: Sequence[str], width: int = 0, protocol: str = "paper", *, text: bool = True
+) -> list[Row]:
+    """Rows by name, in the order asked for, over states of a width, under one protocol.
+
+    Without a `text` that the network was trained on, no expert has read it.
+    """
+    if protocol not in PROTOCOLS:
+        raise SettingError(f"protocol {protocol!r} is unknown; use {' or '.join(PROTOCOLS)}")
     for name in names:
         if name not in ROWS:
             raise SettingError(f"row {name!r} is unknown; choose from {', '.join(ROWS)}")
     if not names or len(set(names)) < len(names):
         raise SettingError(f"rows {', '.join(names)!r}; name each row once, and at least one")
-    return [Row(name, experts_for(name, text=text), width) for name in names]
+    return [Row(name, experts_for(name, protocol, text=text), width) for name in names]
 
 
 def experts_of(rows: Iterable[Row]) -> list[str]:
     """Every expert that some row needs, once; those of `ROWS["full"]` first, in its order."""
     needed = set(chain.from_iterable(row.experts for row in rows))
-    ordered = dict.fromkeys(chain(ROWS["full"], *ROWS.values()))
+    places = zip(*(experts_for("full", protocol) for protocol in PROTOCOLS), strict=True)
+    ordered = dict.fromkeys(chain(chain.from_iterable(places), *ROWS.values()))
     return [name for name in ordered if name in needed]
 
 

@@ -27,6 +27,7 @@ COLORS = {
     "dynamic": "#b91c1c",
     "primed": "#a16207",
     "uniform": "#b8c0cc",
+    "spelling": "#a3a8b3",
 }
 """One color a row and a same-named expert; on a page its style sheet has the last word."""
 

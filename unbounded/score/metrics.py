@@ -25,11 +25,22 @@ FIRST_NEW_BAND = 3
 """Bands from here on hold words that the network does not know."""
 
 
-def characters(words: Sequence[str]) -> int:
-    """The length of the words written out: a space after each, a line end where a sentence ends.
+def written(words: Sequence[str]) -> str:
+    """The words as a text: a space after each, but a line end where a sentence ends.
 
-    >>> characters(["it", "rains", "</s>"])  # "it rains\\n"
-    9
+    >>> written(["it", "rains", "</s>", "it"])
+    'it rains\\nit '
+    """
+    return "".join(f"{word} " for word in words).replace(f" {SENTENCE_END} ", "\n")
+
+
+def characters(words: Sequence[str]) -> int:
+    """The length of the words written out: one separator a word but the last of a sentence, whose
+    separator is the sentence end.
+
+    >>> words = ["it", "rains", "</s>", "it"]
+    >>> characters(words), len(written(words))
+    (12, 12)
     """
     return sum(map(len, words)) + len(words) - words.count(SENTENCE_END) * (len(SENTENCE_END) + 1)
 

@@ -19,9 +19,12 @@ def text_table(evaluation: Evaluation) -> str:
     """The rows as plain text of at most 80 columns, the lowest perplexity starred."""
     base = evaluation.rows[0].tally.perplexity
     best = tables.best_row(evaluation)
+    known = "full vocabulary"
+    if evaluation.settings.get("protocol") == "open":
+        known = "open protocol, vocabulary at the end"
     lines = [
         f"{evaluation.tokens:,} words, {evaluation.oov_rate:.1%} strangers to the network; "
-        f"full vocabulary {evaluation.vocabulary:,}",
+        f"{known} {evaluation.vocabulary:,}",
         "",
         f"{'':<26}{'perplexity':>12}{'change':>9}{'bits/char':>11}{'µs/word':>9}",
     ]

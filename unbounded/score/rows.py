@@ -30,6 +30,10 @@ USUAL = ("static", "unigram", "local", "unbounded", "full")
 TAUGHT = ("primed",)
 """Experts that have read the training text first, which not every model keeps."""
 
+PROTOCOLS = ("paper", "open")
+"""`paper`: strangers come from a uniform over training and test words. `open`: nothing of the
+future is known, and strangers are spelled."""
+
 GATED = ("full",)
 """Rows whose weights depend on the state before each word; the others learn one set of weights."""
 
@@ -48,9 +52,14 @@ TITLES = {
 """What people call them."""
 
 
-def experts_for(row: str, *, text: bool) -> tuple[str, ...]:
-    """The experts of a row that can be had, with the training text or without."""
-    return tuple(name for name in ROWS[row] if text or name not in TAUGHT)
+def experts_for(row: str, protocol: str = "paper", *, text: bool = True) -> tuple[str, ...]:
+    """The experts of a row that can be had, under a protocol, with the training text or without.
+
+    >>> experts_for("unigram", "open")
+    ('static', 'spelling', 'unigram')
+    """
+    swapped = {"uniform": "spelling"} if protocol == "open" else {}
+    return tuple(swapped.get(name, name) for name in ROWS[row] if text or name not in TAUGHT)
 
 
 def new_mixture(name: str, experts: Sequence[str], width: int) -> Mixture:

@@ -1,0 +1,175 @@
+"""Words never read before, letter by letter: what the open protocol has for the uniform."""
+
+from collections.abc import Iterable, Mapping
+from typing import final
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from unbounded.corpus import Vocabulary
+from unbounded.predict import letters
+from unbounded.predict.distribution import Dense, Distribution
+from unbounded.predict.experts import Expert
+from unbounded.types import Hidden, Ids, Probs
+
+EVEN = 0.4
+"""The share of the words that the network knows, all alike: they are not spelled. Anything from a
+tenth to a half is within half a percent of perplexity (docs/log.md)."""
+
+LONGEST = 64
+"""Words of more bytes are spelled but not learned, and no prefix longer than this is looked up."""
+
+LEAST = 1e-280
+"""What a word has at least: a float cannot hold what a word of hundreds of letters deserves."""
+
+
+@final
+class Spelling(Expert):
+    """A character model of spelling that has read the network's vocabulary and reads on.
+
+    The network's own words share `EVEN` alike. All others, strangers, are spelled: each has the
+    product of the chances of its bytes and of an end mark, so that all strings together have 1. At
+    a prefix that is a word of the network the mark cannot come, because that word is no stranger;
+    the chances of what else may come sum to one, and nothing is wasted on words that it knows.
+    A stranger is learned when it is first read, once: how often a word is used says little about
+    how the next new one is spelled (docs/log.md).
+
+    >>> vocabulary = Vocabulary(["walk", "walked", "talk", "talked", "balk"])
+    >>> spelling = Spelling(vocabulary)
+    >>> words = vocabulary.encode(["balked", "xqzvjk", "xqzvjk"])
+    >>> probs = spelling.score(np.zeros((3, 1)), words)
+    >>> bool(probs[0] > 1000 * probs[1]), bool(probs[2] > 2 * probs[1])
+    (True, True)
+    """
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        """Learn every word of the network; ids are decoded by `vocabulary`, however it grows."""
+        self._vocabulary = vocabulary
+        self._base_size = vocabulary.base_size
+        base = vocabulary.decode(np.arange(self._base_size))
+        self.beyond = 0
+        """How many words came so far that deserved less than `LEAST`."""
+        self._known = {word for word in base if len(word) <= LONGEST}
+        self._read = np.zeros(0, bool)
+        self._slots, self._counters, self._weights = letters.new_tables()
+        self._learn(base, np.ones(len(base), bool), np.empty(0))
+
+    def predict(self, hidden: Hidden) -> Distribution:
+        """How every word is spelled; the same whatever the hidden state."""
+        return Spelled(self, len(hidden))
+
+    def observe(self, hidden: Hidden, words: Ids) -> None:
+        """Learn the strangers that were not read before."""
+        self.score(hidden, words)
+
+    def score(self, hidden: Hidden, words: Ids) -> Probs:
+        """Spell, look, learn, word by word."""
+        probs = np.full(len(words), EVEN / self._base_size)
+        strangers = np.flatnonzero(words >= self._base_size)
+        if len(strangers):
+            ids = words[strangers]
+            self._reach(int(ids.max()) + 1)
+            new = np.zeros(len(ids), bool)
+            new[np.unique(ids, return_index=True)[1]] = True
+            new &= ~self._read[ids]
+            self._read[ids] = True
+            nats = np.empty(len(ids))
+            self._learn(self._vocabulary.decode(ids), new, nats)
+            probs[strangers] = _probs(nats)
+            self.beyond += int((np.exp(-nats) < LEAST).sum())
+        return probs
+
+    def ask(self, words: Ids) -> Probs:
+        """The probability of each word, as things stand; changes nothing."""
+        probs = np.full(len(words), EVEN / self._base_size)
+        strangers = np.flatnonzero(words >= self._base_size)
+        if len(strangers):
+            ids = words[strangers]
+            met = ids < len(self._vocabulary)
+            symbols, starts, shut = self._written(self._vocabulary.decode(ids[met]))
+            nats = np.empty(len(starts) - 1)
+            tables = (self._slots, self._counters, self._weights)
+            letters.ask(symbols, starts, shut, *tables, letters.BITS, nats)
+            probs[strangers] = 0.0
+            probs[strangers[met]] = _probs(nats)
+        return probs
+
+    def state(self) -> dict[str, np.ndarray]:
+        """The tables of the character model, and which words were read."""
+        return {
+            "slots": self._slots.copy(),
+            "counters": self._counters.copy(),
+            "weights": self._weights.copy(),
+            "read": self._read.copy(),
+        }
+
+    def load(self, state: Mapping[str, np.ndarray]) -> None:
+        """Become what wrote the state."""
+        self._slots = state["slots"].copy()
+        self._counters = state["counters"].copy()
+        self._weights = state["weights"].copy()
+        self._read = state["read"].copy()
+
+    def _learn(
+        self, words: list[str], new: Bool[np.ndarray, " n"], nats: Float[np.ndarray, " room"]
+    ) -> None:
+        """Learn what is new; fill `nats`, if it has room, with those of each word before that."""
+        symbols, starts, shut = self._written(words)
+        new &= np.diff(starts) <= LONGEST
+        tables = (self._slots, self._counters, self._weights)
+        self._slots = letters.read(symbols, starts, shut, new, *tables, letters.BITS, nats)
+
+    def _written(
+        self, words: Iterable[str]
+    ) -> tuple[letters.Symbols, letters.Starts, letters.Shut]:
+        """Bytes of all words, where each begins, and before which bytes a word cannot end."""
+        # Only strangers take this loop, a few in a hundred words.
+        symbols, shut, starts = bytearray(), bytearray(), [0]
+        for word in words:
+            written = word.encode()
+            symbols += written
+            # No word is empty.
+            before = [
+                True,
+                *(word[:end] in self._known for end in range(1, min(len(word), LONGEST))),
+            ]
+            if len(written) == len(word):
+                shut += bytes(before).ljust(len(word), b"\0")
+            else:
+                for letter, closed in zip(word, before, strict=False):
+                    shut += bytes([closed]).ljust(len(letter.encode()), b"\0")
+                shut += bytes(len(symbols) - len(shut))
+            starts.append(len(symbols))
+        return (
+            np.frombuffer(bytes(symbols), np.uint8),
+            np.array(starts),
+            np.frombuffer(bytes(shut), bool),
+        )
+
+    def _reach(self, size: int) -> None:
+        if size > len(self._read):
+            grown = np.zeros(max(size, 2 * len(self._read)), bool)
+            grown[: len(self._read)] = self._read
+            self._read = grown
+
+
+@final
+class Spelled(Distribution):
+    """How words are spelled, alike at every step; strings without a number have the rest."""
+
+    def __init__(self, spelling: Spelling, steps: int) -> None:
+        self._spelling = spelling
+        self._steps = steps
+
+    def prob(self, words: Ids) -> Probs:
+        """The probability of one word a step; zero for a number without a word."""
+        return self._spelling.ask(words)
+
+    def dense(self, size: int) -> Dense:
+        """The probability of each of the first `size` words; what is left is for all others."""
+        return np.tile(self._spelling.ask(np.arange(size)), (self._steps, 1))
+
+
+def _probs(nats: Probs) -> Probs:
+    spelled: Probs = (1 - EVEN) * np.maximum(np.exp(-nats), LEAST)
+    return spelled
