@@ -6,7 +6,7 @@ import numba
 import numpy as np
 from jaxtyping import Float, Int, UInt64
 
-from unbounded.memory.scan import keep
+from unbounded.memory.keep import keep
 from unbounded.memory.select import INFINITY, NOTHING, rough_limit, select
 from unbounded.memory.threads import in_parallel
 from unbounded.types import Distances, Hidden, Positions
@@ -71,7 +71,9 @@ class Nearest:
         for start in range(0, len(keys), chunk):
             stop = min(start + chunk, len(keys))
             out = products[: n * (stop - start)].reshape(n, stop - start)
-            np.matmul(self.queries, keys[start:stop].T, out=out)
+            # Keys and queries were checked; BLAS at times raises flags over what lies beside them.
+            with np.errstate(all="ignore"):
+                np.matmul(self.queries, keys[start:stop].T, out=out)
             _merge(
                 self.queries,
                 keys[start:stop],

@@ -12,7 +12,8 @@ from jaxtyping import Float32, Int8, Int32, Int64, UInt32
 
 from unbounded.memory.chunks import LISTS, ask_centroids, room_for_centroids, write_code
 from unbounded.memory.codes import AXES, POSITION, WORDS
-from unbounded.memory.scan import CHUNK, TILE, distances, fetch, keep, keep_chunk
+from unbounded.memory.keep import keep, keep_chunk
+from unbounded.memory.scan import CHUNK, TILE, distances, fetch
 from unbounded.memory.select import INFINITY, kth, select
 
 

@@ -5,7 +5,7 @@ from typing import no_type_check
 import numba
 import numpy as np
 
-from unbounded.memory.scan import keep
+from unbounded.memory.keep import keep
 
 BINS = 512
 
