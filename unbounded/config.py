@@ -33,6 +33,13 @@ INDEXES: dict[str, type[Auto] | type[Flat] | type[IVFPQ]] = {
 }
 
 
+LATEST, RECENT = 128, 1024
+"""Words that the two small caches of `full` look back: this sentence or two, and this page or two.
+
+With them in the place of the paper's 10,000, `full` is better and cheaper (docs/log.md).
+"""
+
+
 @dataclass(frozen=True)
 class MemoryConfig:
     """How the caches remember; the paper's numbers where nothing better was measured."""
@@ -115,9 +122,10 @@ def build_online(
                 built[name] = NGram(size, open=is_open)
             case "primed":
                 built[name] = _primed(model, NGram(size, open=is_open))
-            case "local":
+            case "latest" | "recent" | "local":
+                windows = {"latest": LATEST, "recent": RECENT, "local": memory.window}
                 built[name] = Cache(
-                    Memory(Window(width, memory.window)),
+                    Memory(Window(width, windows[name])),
                     size,
                     k=memory.k,
                     kernel=memory.local_kernel,

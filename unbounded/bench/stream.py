@@ -22,6 +22,8 @@ ALWAYS = ("static", "unbounded")
 
 NEAR_A_MARK = ("local", "full")
 
+WINDOWS = ("latest", "recent", "local")
+
 
 @final
 class Watched(LanguageModel):
@@ -125,7 +127,8 @@ class Stream:
         scratch: Scratch,
     ) -> None:
         kept = model.text is not None
-        built = build_online(model, size, experts_for("full", text=kept), config).experts
+        needed = (*experts_for("full", text=kept), "local")
+        built = build_online(model, size, needed, config).experts
         unbounded = {name: built[name] for name in ROWS["unbounded"]}
         self._others = {name: built[name] for name in built if name not in unbounded}
         self.lm = Watched(model.lm)
@@ -209,8 +212,8 @@ class Stream:
                 parts[name] = time.perf_counter() - began
         else:
             for name, expert in self._others.items():
-                # The local cache forgets anyway what is far from the mark.
-                if name != "local":
+                # A local cache forgets anyway what is far from the mark.
+                if name not in WINDOWS:
                     expert.observe(hidden, ids)
         for name, line in self.lines.items():
             if near or name in ALWAYS:

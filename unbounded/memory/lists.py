@@ -20,7 +20,7 @@ from unbounded.memory.probe import choose, own_entries, probe
 from unbounded.memory.scan import CHUNK
 from unbounded.memory.threads import in_parallel
 
-LOOKED_AT = 8
+LOOKED_AT = 16
 """Entries looked at for each neighbor asked for."""
 
 FEWEST = 1024

@@ -26,6 +26,8 @@ COLORS = {
     "adapted": "#0891b2",
     "dynamic": "#b91c1c",
     "primed": "#a16207",
+    "latest": "#15803d",
+    "recent": "#0d9488",
     "uniform": "#b8c0cc",
     "spelling": "#a3a8b3",
 }

@@ -15,7 +15,10 @@ ROWS: dict[str, tuple[str, ...]] = {
     "unigram": ("static", "uniform", "unigram"),
     "local": ("static", "uniform", "local"),
     "unbounded": ("static", "uniform", "unbounded"),
-    "full": ("static", "uniform", "adapted", "unigram", "ngram", "primed", "local", "unbounded"),
+    "full": (
+        *("static", "uniform", "adapted", "unigram", "ngram", "primed"),
+        *("latest", "recent", "unbounded"),
+    ),
     "adapted": ("static", "uniform", "adapted"),
     "dynamic": ("dynamic", "uniform"),
 }
