@@ -36,6 +36,8 @@ def new_model(rows: Iterable[str] = ROWS, full: int = FULL) -> OnlineModel:
         "unigram": Unigram(full),
         "ngram": NGram(full),
         "primed": NGram(full),
+        "latest": Cache(Memory(Window(WIDTH, size=2)), full, k=4),
+        "recent": Cache(Memory(Window(WIDTH, size=4)), full, k=4),
         "local": Cache(Memory(Window(WIDTH, size=6)), full, k=4),
         "unbounded": Cache(Memory(Flat(WIDTH)), full, k=4),
     }
