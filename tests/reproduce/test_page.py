@@ -47,7 +47,7 @@ def test_every_table_and_figure_is_drawn_and_every_link_leads_somewhere(
     written = draw_all(experiments, docs)
     assert all(path.exists() for path in written)
     tables = {path.name for path in written if path.parent.name == "tables"}
-    names = [*(f"table{n}" for n in range(1, 5)), "compressors"]
+    names = [*(f"table{n}" for n in range(1, 5)), "dynamic", "compressors"]
     assert tables == {f"{name}-paper.{suffix}" for name in names for suffix in ("md", "tex")}
     links = re.findall(r"!\[.*?\]\((.*?)\)", (docs / "reproduce.md").read_text(encoding="utf-8"))
     assert len(links) == 3

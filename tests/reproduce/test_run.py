@@ -133,7 +133,17 @@ def test_a_config_that_is_wrong_is_one_clear_line(
 def test_every_committed_config_can_be_read_at_every_scale() -> None:
     configs = sorted((Path(__file__).parents[2] / "experiments").glob("*.toml"))
     assert [path.stem for path in configs] == [
-        *("compressors", "figure1", "figure2", "keys", "table1", "table2", "table3", "table4")
+        *(
+            "compressors",
+            "dynamic",
+            "figure1",
+            "figure2",
+            "keys",
+            "table1",
+            "table2",
+            "table3",
+            "table4",
+        )
     ]
     for path in configs:
         for scale in ("small", "paper"):

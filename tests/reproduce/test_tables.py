@@ -105,6 +105,15 @@ def test_the_notes_say_scale_training_and_words(tmp_path: Path) -> None:
     assert "fitted on the 100 words" in note
 
 
+def test_weights_learned_online_are_compared_with_those_of_hindsight(tmp_path: Path) -> None:
+    rows = [
+        {"name": "static", "perplexity": 101.0, "hindsight_perplexity": 100.0},
+        {"name": "full", "perplexity": 98.0, "hindsight_perplexity": 100.0},
+    ]
+    keep(tmp_path, "table2-paper", rows_result("news-2007", "news-2008", rows=rows))
+    assert "from −2.00% to +1.00% of perplexity" in " ".join(table2(tmp_path).notes)
+
+
 def test_the_lowest_of_each_source_is_bold(tmp_path: Path) -> None:
     keep(tmp_path, "table2-paper", rows_result("news-2007", "news-2008", 100.0))
     drawn = markdown(table2(tmp_path))

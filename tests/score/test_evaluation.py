@@ -144,3 +144,5 @@ def test_both_kinds_of_weights_in_one_pass_equal_each_alone() -> None:
     for online, fixed, both in zip(*figures.values(), strict=True):
         assert both["perplexity"] == pytest.approx(online["perplexity"])
         assert both["fixed_perplexity"] == pytest.approx(fixed["perplexity"])
+        # Fitted to the very words: no other fixed weights are better.
+        assert both["hindsight_perplexity"] <= both["fixed_perplexity"]

@@ -10,7 +10,7 @@ import typer
 from unbounded.cli.app import CORES, Threads, app
 from unbounded.console import meter, say
 
-NAMES = ("table1", "table2", "table3", "table4", "figure1", "figure2", "compressors")
+NAMES = ("table1", "table2", "table3", "table4", "figure1", "figure2", "dynamic", "compressors")
 
 
 @app.command()

@@ -75,7 +75,24 @@ def perplexity_grid(found: Found, theirs: Numbers, title: str) -> Grid:
                 ]
                 lines.append(Line(named, (Entry(whose), *entries)))
         parts.append(Part(f"trained on {spoken(train)}" if len(trains) > 1 else "", tuple(lines)))
-    return Grid(title, ("model", "", *map(spoken, tests)), tuple(parts), notes(found))
+    said = (*_hindsight(found), *notes(found))
+    return Grid(title, ("model", "", *map(spoken, tests)), tuple(parts), said)
+
+
+def _hindsight(found: Found) -> tuple[str, ...]:
+    """How near learned weights come to the best fixed ones, which nobody knows beforehand."""
+    best = numbers(found, "hindsight_perplexity")
+    learned = numbers(found, "perplexity")
+    losses = [
+        learned[pair][row] / known - 1 for pair, rows in best.items() for row, known in rows.items()
+    ]
+    if not losses:
+        return ()
+    worst, least = minus(f"{max(losses):+.2%}"), minus(f"{min(losses):+.2%}")
+    return (
+        f"Weights learned online against the best fixed ones for the test text itself, fitted in "
+        f"hindsight: from {least} to {worst} of perplexity over all rows and cells that have both.",
+    )
 
 
 def seconds_grid(found: Found) -> Grid:

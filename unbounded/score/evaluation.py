@@ -140,7 +140,7 @@ def _row_json(row: Row) -> dict[str, Any]:
         "name": row.name,
         "title": TITLES[row.name],
         "perplexity": row.tally.perplexity,
-        **({"fixed_perplexity": row.fitted_tally.perplexity} if row.fitted is not None else {}),
+        **(_fitted_json(row) if row.fitted is not None else {}),
         "bits_per_character": row.tally.bits_per_character,
         "seconds": row.seconds,
         "seconds_per_token": row.seconds / max(row.tally.tokens, 1),
@@ -150,6 +150,13 @@ def _row_json(row: Row) -> dict[str, Any]:
             for name, tally in zip(BANDS, row.bands, strict=True)
             if tally.tokens
         },
+    }
+
+
+def _fitted_json(row: Row) -> dict[str, float]:
+    return {
+        "fixed_perplexity": row.fitted_tally.perplexity,
+        "hindsight_perplexity": row.in_hindsight(),
     }
 
 

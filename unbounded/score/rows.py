@@ -84,6 +84,7 @@ class Row:
         self.mixture: Mixture = new_mixture(name, self.experts, width)
         self.fitted: Fixed | None = None
         self.fitted_tally = Tally()
+        self._seen: list[Table] = []
         self.tally = Tally()
         self.recent = Tally()
         self.bands = tuple(Tally() for _ in BANDS)
@@ -117,6 +118,15 @@ class Row:
         if self.fitted is not None:
             nats = surprise(self.fitted.score(columns).prob)
             self.fitted_tally.add(float(nats.sum()), len(nats), 0)
+            self._seen.append(columns.astype(np.float32))
+
+    def in_hindsight(self) -> float:
+        """The perplexity of the best fixed weights for the very words that were compared.
+
+        Nobody can have them beforehand; they are what learned weights are measured by.
+        """
+        table = np.concatenate(self._seen)
+        return float(np.exp(surprise(table @ fit_weights(table)).mean()))
 
     def add(self, prob: Probs, weights: Table, characters: int, bands: Ids) -> None:
         """Count words that were scored."""
