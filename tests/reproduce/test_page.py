@@ -74,7 +74,7 @@ def test_what_explains_a_difference_is_said_only_where_it_is_so(tmp_path: Path) 
 def test_without_results_there_is_a_page_all_the_same(tmp_path: Path) -> None:
     draw_all(tmp_path / "experiments", tmp_path / "docs")
     text = (tmp_path / "docs" / "reproduce.md").read_text(encoding="utf-8")
-    assert text.count("No results yet.") == 7
+    assert text.count("No results yet.") == 8
     assert "220.9" in text
     assert "Why they differ" not in text
     assert not (tmp_path / "experiments").exists()
