@@ -35,7 +35,7 @@ def choose(chunks, queries, offsets, scales, totals, wanted, chosen, used):
         for j in range(many):
             t = first + j
             bits = to_lists[j].view(np.uint32)
-            # None of these is infinite but all of them may be: then all are as near.
+            # One more, so that where all are too far for a float, and infinite, none is left out.
             limit = kth(bits, count, most)[1] + np.uint32(1)
             kept = keep(bits, numbers, count, np.uint32(0), limit, kept_bits, kept_numbers)
             order = np.empty(kept, np.uint64)
