@@ -12,6 +12,7 @@ import json
 import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from unbounded.errors import ModelError, TrainingError, UnboundedError
 from unbounded.files import write_aside, write_text_aside
 from unbounded.lm.encoder import Encoder, NetworkConfig
 from unbounded.lm.head import build_head
-from unbounded.lm.model import RecurrentModel
+from unbounded.lm.model import LanguageModel, RecurrentModel
 from unbounded.lm.text import TrainingText
 from unbounded.lm.training import Progress, Trainer
 
@@ -40,11 +41,17 @@ CURVE, TRAINING = "curve.jsonl", "training.safetensors"
 class Pretrained:
     """A frozen network with the vocabulary and the tokenizer it was trained with."""
 
-    lm: RecurrentModel
+    lm: LanguageModel
     vocabulary: Vocabulary
     tokenizer: Tokenizer
     config: Mapping[str, Any]
     curve: tuple[Progress, ...]
+
+    @property
+    def fingerprint(self) -> str:
+        """The same for the same network, words and tokenizer, and for no others."""
+        parts = {name: self.config.get(name) for name in ("network", "tokenizer", "checksums")}
+        return blake2b(json.dumps(parts, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
 def load_model(folder: Path) -> Pretrained:

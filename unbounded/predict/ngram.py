@@ -8,7 +8,7 @@ from jaxtyping import Float, Int
 
 from unbounded.predict.distribution import Dense, Distribution, Even
 from unbounded.predict.experts import Expert, Uniform
-from unbounded.predict.tree import NOWHERE, REPEATS, TOTALS, ask, place, read, weigh
+from unbounded.predict.tree import NOWHERE, REPEATS, TOTALS, ask, place, read, walk, weigh
 from unbounded.types import Hidden, Ids, Probs
 
 ORDERS = 5
@@ -81,6 +81,19 @@ class NGram(Expert):
                 probs[start : start + CHUNK],
             )
         return probs
+
+    def ahead(self, hidden: Hidden, words: Ids) -> tuple[Probs, Expert]:
+        """Ask, look, go on, word by word; the twin shares all that was counted."""
+        twin = NGram(1)
+        twin.__dict__ |= self.__dict__ | {"_contexts": self._contexts.copy()}
+        base = Even(len(words), self._uniform.size).prob(words)
+        tables = (self._slots, self._nodes, twin._contexts, self._learned)
+        probs: Probs = walk(np.asarray(words, np.int64), base, *tables)
+        return probs, twin
+
+    def widen(self, size: int) -> None:
+        """Behind the last context lie that many words."""
+        self._uniform.widen(size)
 
     def state(self) -> dict[str, np.ndarray]:
         """The nodes, where the text stands among them, and how contexts are weighed."""

@@ -1,0 +1,43 @@
+"""An online model whose full vocabulary widens as words come: nothing has to be counted first."""
+
+from collections.abc import Mapping, Sequence
+from typing import final
+
+import numpy as np
+
+from unbounded.config import MemoryConfig, build_online
+from unbounded.lm import Pretrained
+from unbounded.predict import OnlineModel, Reading
+
+EXPERTS = ("static", "uniform", "unigram", "ngram", "local", "unbounded")
+"""Whom a kept memory asks: all of them."""
+
+
+@final
+class Mind:
+    """All that a memory knows; a function of the blocks of words that it read, and of nothing else.
+
+    The full vocabulary is a power of two, at first twice the network's words or more. It doubles
+    before a block that it could be too small for.
+    """
+
+    def __init__(self, model: Pretrained, config: MemoryConfig) -> None:
+        self.size = 1 << (2 * len(model.vocabulary) - 1).bit_length()
+        self.online: OnlineModel = build_online(model, self.size, EXPERTS, config)
+
+    def read(self, words: Sequence[str]) -> Reading:
+        """Score each word just before it comes, and learn it."""
+        while len(self.online.vocabulary) + len(words) > self.size:
+            self.size *= 2
+            self.online.widen(self.size)
+        return self.online.read(words)
+
+    def state(self) -> dict[str, np.ndarray]:
+        """All of it, as arrays."""
+        return {"size": np.array([self.size]), **self.online.state()}
+
+    def load(self, state: Mapping[str, np.ndarray]) -> None:
+        """Become what wrote the state; only if nothing was read yet."""
+        self.size = int(state["size"][0])
+        self.online.widen(self.size)
+        self.online.load(state)
