@@ -51,7 +51,7 @@ class Expert(ABC):
 
     @abstractmethod
     def load(self, state: Mapping[str, np.ndarray]) -> None:
-        """Become what wrote the state."""
+        """Become what wrote the state, whose arrays may be kept and changed."""
 
 
 def stepwise(expert: Expert, hidden: Hidden, words: Ids) -> Probs:

@@ -96,18 +96,24 @@ class NGram(Expert):
         self._uniform.widen(size)
 
     def state(self) -> dict[str, np.ndarray]:
-        """The nodes, where the text stands among them, and how contexts are weighed."""
+        """The nodes and the table, where the text stands, and how contexts are weighed.
+
+        Room for growth is among them: to find a place for each of ten million nodes again would
+        take seconds.
+        """
         return {
-            "nodes": self._nodes[: self._used].copy(),
+            "nodes": self._nodes.copy(),
+            "used": np.array([self._used]),
+            "slots": self._slots.copy(),
             "contexts": self._contexts.copy(),
             "learned": self._learned.copy(),
         }
 
     def load(self, state: Mapping[str, np.ndarray]) -> None:
         """Become what wrote the state."""
-        self._nodes = state["nodes"].copy()
-        self._used = len(self._nodes)
-        self._reserve(self._used + 1)
+        self._nodes = np.require(state["nodes"], requirements=["C", "W"])
+        self._used = int(state["used"][0])
+        self._slots = np.require(state["slots"], requirements=["C", "W"])
         self._contexts = state["contexts"].copy()
         self._learned = state["learned"].copy()
 

@@ -119,7 +119,7 @@ class OnlineModel:
     def load(self, state: Mapping[str, np.ndarray]) -> None:
         """Become what wrote the state; only for a model that has read nothing yet."""
         if words := state["vocabulary"].tobytes().decode():
-            self.vocabulary.encode(words.split("\n"))
+            self.vocabulary.restore(words.split("\n"))
         self._hidden = state["network.hidden"].copy()
         self._state = tuple(state[f"network.{i}"].copy() for i in range(len(self._state)))
         for name, expert in self.experts.items():

@@ -17,7 +17,8 @@ from unbounded.store.disk import ASIDE, Disk, sync_folder, write_all, write_file
 
 ARRAYS, MANIFEST = "arrays.npy", "manifest.json"
 
-_PIECE = 1 << 24
+_PIECE = 1 << 22
+_HEAD = 4096
 _ALIGNED = 64
 
 
@@ -100,27 +101,43 @@ def read_manifest(path: Path) -> tuple[Snapshot, dict[str, dict[str, int]]]:
 
 
 def read_arrays(path: Path) -> dict[str, np.ndarray]:
-    """The arrays, each checked; `ValueError` if they are damaged. They lie in the file: copy."""
+    """The arrays, each checked, for whoever asked to keep; `ValueError` if they are damaged."""
     _, places = read_manifest(path)
     size = (path / ARRAYS).stat().st_size
     if size != sum(place["size"] for place in places.values()):
         raise ValueError(f"{ARRAYS} has {size:,} bytes")
-    data = np.memmap(path / ARRAYS, np.uint8, "r") if size else np.empty(0, np.uint8)
-    arrays: dict[str, np.ndarray] = {}
-    for name, place in places.items():
-        part = data[place["start"] : place["start"] + place["size"]]
-        if zlib.crc32(part.data) != place["crc32"]:
-            raise ValueError(f"{ARRAYS} is damaged between byte {place['start']:,} and its end")
-        head = io.BytesIO(part[:4096].tobytes())
+    with (path / ARRAYS).open("rb", buffering=0) as file:
+        return {name: _read_array(file, place) for name, place in places.items()}
+
+
+def _read_array(file: io.FileIO, place: Mapping[str, int]) -> np.ndarray:
+    first, last = place["start"], place["start"] + place["size"]
+    wrong = f"{ARRAYS} is damaged between bytes {first:,} and {last:,}"
+    file.seek(first)
+    head = io.BytesIO(file.read(min(place["size"], _HEAD)))
+    try:
         if np.lib.format.read_magic(head) != (1, 0):
-            raise ValueError(f"{ARRAYS} has an array of an unknown format")
+            raise ValueError(wrong)
         shape, fortran, dtype = np.lib.format.read_array_header_1_0(head)
-        if fortran or dtype.hasobject:
-            raise ValueError(f"{ARRAYS} has an array of an unknown kind")
-        count = int(np.prod(shape, dtype=np.int64))
-        body = part[head.tell() : head.tell() + count * dtype.itemsize]
-        arrays[name] = np.asarray(body).view(dtype).reshape(shape)
-    return arrays
+    except Exception as error:  # whatever damage does to a header
+        raise ValueError(wrong) from error
+    start, count = head.tell(), int(np.prod(shape, dtype=np.int64))
+    rest = place["size"] - start - count * dtype.itemsize
+    if fortran or dtype.hasobject or not 0 <= rest < _ALIGNED:
+        raise ValueError(wrong)
+    # Read where it will stay: to map the file and copy would take twice as long.
+    array = np.empty(shape, dtype)
+    file.seek(first + start)
+    crc = zlib.crc32(head.getvalue()[:start])
+    for body in (array.reshape(-1).view(np.uint8).data, memoryview(bytearray(rest))):
+        for at in range(0, len(body), _PIECE):
+            piece = body[at : at + _PIECE]
+            if file.readinto(piece) != len(piece):
+                raise ValueError(wrong)
+            crc = zlib.crc32(piece, crc)
+    if crc != place["crc32"]:
+        raise ValueError(wrong)
+    return array
 
 
 def sealed(value: Mapping[str, Any]) -> bytes:
