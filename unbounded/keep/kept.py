@@ -126,15 +126,18 @@ class KeptMemory:
 
         The words of the text are not learned from, but who was right about them is.
         """
-        self._check_usable()
-        words = self._sentences(text)
-        if not words:
+        found = list(self.scoring(to_lines(text, "text", 1)))
+        if not found:
             raise CorpusError("there are no words to score; give a text with words")
-        model, found = self.online, []
-        for start in range(0, len(words), BLOCK):
-            reading, model = model.ahead(words[start : start + BLOCK])
-            found.append(Surprise.of(reading))
         return Surprise.joined(found)
+
+    def scoring(self, lines: Iterable[Line]) -> Iterator[Surprise]:
+        """`score` for lines, such as a `Reader`, a block at a time."""
+        self._check_usable()
+        model = self.online
+        for block in blocks(read_sentences(lines, self.model.tokenizer), BLOCK):
+            reading, model = model.ahead(block.words)
+            yield Surprise.of(reading)
 
     def complete(self, text: str = "", words: int = 20, *, seed: int = 1) -> str:
         """Go on writing: so many words after the text, drawn as likely as they are."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unbounded.predict import Reading
+from unbounded.predict import Online, Reading
 from unbounded.types import Probs, Table
 
 
@@ -32,6 +32,12 @@ class Surprise:
             parts[0].experts,
             np.concatenate([part.table for part in parts]),
         )
+
+    @property
+    def static(self) -> Probs:
+        """What the network alone would have said, with a share for strangers that is learned."""
+        columns = [self.experts.index("static"), self.experts.index("uniform")]
+        return Online(2).score(np.ascontiguousarray(self.table[:, columns])).prob
 
     @property
     def nats(self) -> Probs:
