@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from unbounded.errors import UnboundedError as UnboundedError
     from unbounded.jobs import EvaluationConfig as EvaluationConfig
     from unbounded.jobs import evaluate as evaluate
+    from unbounded.keep import Budget as Budget
     from unbounded.keep import KeptMemory as KeptMemory
     from unbounded.keep import Prediction as Prediction
     from unbounded.keep import open as open
@@ -52,7 +53,7 @@ _WHERE = {
         "UnboundedError",
     ),
     "unbounded.jobs": ("EvaluationConfig", "evaluate"),
-    "unbounded.keep": ("KeptMemory", "Prediction", "open"),
+    "unbounded.keep": ("Budget", "KeptMemory", "Prediction", "open"),
     "unbounded.lm": (
         "NetworkConfig",
         "TrainingConfig",

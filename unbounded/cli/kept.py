@@ -10,7 +10,7 @@ import typer
 from unbounded.console import meter, say
 
 if TYPE_CHECKING:
-    from unbounded.keep import KeptMemory
+    from unbounded.keep import Budget, KeptMemory
 
 Folder = Annotated[
     Path, typer.Argument(metavar="MEMORY", help="Folder of a memory, made by 'unbounded read'.")
@@ -26,7 +26,12 @@ Model = Annotated[
 
 @contextmanager
 def opened(
-    folder: Path, model: Path | None, *, mode: str, threads: int = 1
+    folder: Path,
+    model: Path | None,
+    *,
+    mode: str,
+    threads: int = 1,
+    budget: "Budget | None" = None,
 ) -> "Iterator[KeptMemory]":
     """A memory, opened; says what had to be mended, and how far reading again is."""
     import unbounded
@@ -38,7 +43,7 @@ def opened(
     if mode == "write" and model is None and is_new(folder):
         chosen = _default()
     with progress("reading again") as show:
-        memory = unbounded.open(folder, chosen, mode=mode, show=show)
+        memory = unbounded.open(folder, chosen, mode=mode, budget=budget, show=show)
     told = 0
     with memory:
         for event in memory.events:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from unbounded.cli.app import JsonFile, app, check_targets, size_or_all
+from unbounded.cli.app import JsonFile, app, check_targets, size_or_none
 from unbounded.cli.kept import Folder, Model, opened, progress
 from unbounded.console import say, write_json
 
@@ -44,7 +44,7 @@ def forget(
         str | None,
         typer.Option(metavar="PATTERN", help="Lines in which a regular expression is found."),
     ] = None,
-    last: int | None = size_or_all("The last words read."),
+    last: int | None = size_or_none("The last words read."),
     model: Model = None,
     json_file: JsonFile = None,
 ) -> None:

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unbounded.cli.app import CORES, JsonFile, Texts, Threads, app, check_targets, say_damage
+from unbounded.cli.app import (
+    CORES,
+    JsonFile,
+    Texts,
+    Threads,
+    app,
+    check_targets,
+    say_damage,
+    size_or_none,
+)
 from unbounded.cli.kept import Folder, Model, opened
 from unbounded.console import meter, say, write_json
 
@@ -27,6 +36,10 @@ def read(
         bool,
         typer.Option("--surprise", help="Print each sentence's nats a word, as it is read."),
     ] = False,
+    max_entries: int | None = size_or_none("For a new memory: entries that it may have at most."),
+    policy: Annotated[
+        str, typer.Option(help="What goes first then: age, or surprise (the least surprising).")
+    ] = "age",
     document: Annotated[
         str, typer.Option(metavar="NAME", help="What to call standard input.")
     ] = "standard input",
@@ -34,10 +47,15 @@ def read(
     json_file: JsonFile = None,
 ) -> None:
     """Read texts into a memory, durably; make it if there is none. `-` follows a pipe."""
+    from unbounded.keep import Budget
+
     check_targets(json_file)
+    budget = None if max_entries is None else Budget(max_entries, policy)
     began, words, nats = time.monotonic(), 0, 0.0
     with ExitStack() as stack:
-        memory = stack.enter_context(opened(memory_folder, model, mode="write", threads=threads))
+        memory = stack.enter_context(
+            opened(memory_folder, model, mode="write", threads=threads, budget=budget)
+        )
         show = None if surprise else stack.enter_context(meter("reading", None))
         sentences = _Sentences() if surprise else None
         for reading in _readings(memory, texts, document):

@@ -1,5 +1,6 @@
 """A memory that is kept: a model joined to a store, for as long as there is something to read."""
 
+from unbounded.keep.budget import Budget as Budget
 from unbounded.keep.kept import KeptMemory as KeptMemory
 from unbounded.keep.opening import open as open
 from unbounded.keep.prediction import Guess as Guess

@@ -57,6 +57,7 @@ def stats(store: Store, mind: Mind) -> dict[str, Any]:
         "strangers": len(mind.online.vocabulary) - mind.online.vocabulary.base_size,
         "words_by_day": dict(sorted(days.items())),
         "snapshots": [path.name for path in snapshot_paths(store.folder, store.generation)],
+        "budget": store.about["budget"],
         "format": store.about["format"],
     }
 
@@ -115,7 +116,7 @@ def _compare(store: Store, mind: Mind, other: Mind, show: Show) -> list[Finding]
             "remove its snapshots: they are made again from the journal",
         )
         for name in mine
-        if name.endswith("header") is False and not _equal(mine[name], again[name])
+        if not name.endswith("header") and not _equal(mine[name], again[name])
     ]
 
 

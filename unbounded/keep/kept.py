@@ -12,6 +12,7 @@ import numpy as np
 from unbounded.config import MemoryConfig
 from unbounded.corpus import Block, Line, blocks, detokenize, read_sentences
 from unbounded.errors import CorpusError, SettingError, StoreError
+from unbounded.keep.budget import Budget
 from unbounded.keep.care import Finding, check, stats
 from unbounded.keep.export import export
 from unbounded.keep.forgetting import chosen
@@ -22,7 +23,7 @@ from unbounded.keep.surprise import Surprise
 from unbounded.lm import Pretrained
 from unbounded.predict import OnlineModel, Reading
 from unbounded.store import Store
-from unbounded.store.records import Runs
+from unbounded.store.records import Ranges, Runs
 
 BLOCK = 512
 """Words that are read, and written down, at once."""
@@ -43,14 +44,23 @@ class KeptMemory:
     """
 
     def __init__(
-        self, store: Store, model: Pretrained, config: MemoryConfig, *, write: bool, show: Show
+        self,
+        store: Store,
+        model: Pretrained,
+        config: MemoryConfig,
+        budget: Budget | None,
+        *,
+        write: bool,
+        show: Show,
     ) -> None:
         self.store = store
+        self.budget = budget
         self.model = model
         self.config = config
         self.writes = write
         self.events = store.events
-        self._fresh: Callable[[], Mind] = lambda: Mind(model, config)
+        rates = budget is not None and budget.policy == "surprise"
+        self._fresh: Callable[[], Mind] = lambda: Mind(model, config, rates=rates)
         self._broken = False
         self._mind, self._since = restored(store, self._fresh, show)
 
@@ -85,6 +95,7 @@ class KeptMemory:
         unsynced = 0
         try:
             for block in blocks(read_sentences(lines, self.model.tokenizer), BLOCK):
+                self._make_room(len(block.words))
                 yield self._read(block, time)
                 unsynced += len(block.words)
                 if unsynced >= SYNCED:
@@ -182,12 +193,29 @@ class KeptMemory:
         self._check_usable(write=True)
         ranges = chosen(self.store, document=document, before=before, matching=matching, last=last)
         if ranges:
-            self._broken = True
-            self.store.forget(ranges)
-            self._mind, self._since = restored(self.store, self._fresh, show)
-            self._broken = False
+            self._forget(ranges, show)
             self.snapshot()
         return sum(stop - start for start, stop in ranges)
+
+    def _forget(self, ranges: Ranges, show: Show) -> None:
+        # If it is interrupted, the next opening will finish it.
+        self._broken = True
+        self.store.forget(ranges)
+        self._mind, self._since = restored(self.store, self._fresh, show)
+        self._broken = False
+
+    def _make_room(self, words: int) -> None:
+        """Forget as much as the budget asks for before so many words come; in the files too."""
+        budget, before = self.budget, len(self)
+        if budget is None or before + words <= budget.entries:
+            return
+        self._check_usable(write=True)
+        self._forget(budget.to_go(self.store, self._mind.surprise), lambda done, total: None)
+        self.compact()
+        self.events.append(
+            f"at {before:,} entries, with a budget of {budget.entries:,}: "
+            f"{before - len(self):,} forgotten by {budget.policy}"
+        )
 
     def compact(self) -> None:
         """Write everything anew without what was forgotten: it is then in no file any more."""

@@ -7,6 +7,7 @@ import numpy as np
 
 from unbounded.config import MemoryConfig, build_online
 from unbounded.lm import Pretrained
+from unbounded.memory.rows import Rows
 from unbounded.predict import OnlineModel, Reading
 
 EXPERTS = ("static", "uniform", "unigram", "ngram", "local", "unbounded")
@@ -21,23 +22,36 @@ class Mind:
     before a block that it could be too small for.
     """
 
-    def __init__(self, model: Pretrained, config: MemoryConfig) -> None:
+    def __init__(self, model: Pretrained, config: MemoryConfig, *, rates: bool = False) -> None:
+        """With `rates`, how surprising each word was is remembered, two bytes a word."""
         self.size = 1 << (2 * len(model.vocabulary) - 1).bit_length()
         self.online: OnlineModel = build_online(model, self.size, EXPERTS, config)
+        self._rates = rates
+        self._surprise = Rows(np.empty(0, np.float16), spare=8)
+
+    @property
+    def surprise(self) -> np.ndarray:
+        """The nats of each entry, if they are remembered."""
+        return self._surprise.view
 
     def read(self, words: Sequence[str]) -> Reading:
         """Score each word just before it comes, and learn it."""
         while len(self.online.vocabulary) + len(words) > self.size:
             self.size *= 2
             self.online.widen(self.size)
-        return self.online.read(words)
+        reading = self.online.read(words)
+        if self._rates:
+            self._surprise.append(-np.log(reading.prob).astype(np.float16))
+        return reading
 
     def state(self) -> dict[str, np.ndarray]:
         """All of it, as arrays."""
-        return {"size": np.array([self.size]), **self.online.state()}
+        own = {"size": np.array([self.size]), "surprise": self.surprise.copy()}
+        return {**own, **self.online.state()}
 
     def load(self, state: Mapping[str, np.ndarray]) -> None:
         """Become what wrote the state; only if nothing was read yet."""
         self.size = int(state["size"][0])
+        self._surprise.restore(state["surprise"])
         self.online.widen(self.size)
         self.online.load(state)

@@ -7,6 +7,7 @@ from typing import Any
 
 from unbounded.config import MemoryConfig
 from unbounded.errors import SettingError, StoreError
+from unbounded.keep.budget import Budget
 from unbounded.keep.kept import KeptMemory
 from unbounded.keep.restoring import Show
 from unbounded.lm import Pretrained, load_model
@@ -22,13 +23,15 @@ def open(
     *,
     mode: str = "write",
     config: MemoryConfig | None = None,
+    budget: Budget | None = None,
     show: Show = lambda done, total: None,
     disk: Disk | None = None,
 ) -> KeptMemory:
     """Open a memory, and make it if there is none; `with unbounded.open(…) as memory` closes it.
 
     A memory belongs to the model that made it, and remembers where that was. `mode` is `write`, of
-    which there can be one at a time, or `read`. `show` hears how much had to be read again.
+    which there can be one at a time, or `read`. `config` and `budget` are for a new memory: they
+    stay. `show` hears how much had to be read again.
     """
     folder, disk = Path(path), disk or RealDisk()
     if mode not in ("write", "read"):
@@ -39,10 +42,10 @@ def open(
                 need = "there is nothing to read" if mode == "read" else "a new one needs a model"
                 raise StoreError(f"{folder} is not a memory yet, and {need}; make it with a model")
             model, where = _loaded(model)
-            create(folder, _about(model, where, config or MemoryConfig()), disk)
+            create(folder, _about(model, where, config or MemoryConfig(), budget), disk)
         about = read_about(folder)
         model = _checked(folder, about, model)
-        kept = _config(folder, about, config)
+        kept, limit = _config(folder, about, config), _budget(folder, about, budget)
         store = Store(folder, write=mode == "write", disk=disk)
     except OSError as error:
         raise StoreError(
@@ -50,16 +53,19 @@ def open(
             + ("" if mode == "read" else ", or open it for reading")
         ) from error
     try:
-        return KeptMemory(store, model, kept, write=mode == "write", show=show)
+        return KeptMemory(store, model, kept, limit, write=mode == "write", show=show)
     except BaseException:
         store.close()
         raise
 
 
-def _about(model: Pretrained, where: str | None, config: MemoryConfig) -> dict[str, Any]:
+def _about(
+    model: Pretrained, where: str | None, config: MemoryConfig, budget: Budget | None
+) -> dict[str, Any]:
     return {
         "model": {"fingerprint": model.fingerprint, "path": where},
         "settings": asdict(config),
+        "budget": None if budget is None else asdict(budget),
         "created": int(time.time()),
     }
 
@@ -104,3 +110,14 @@ def _config(folder: Path, about: dict[str, Any], asked: MemoryConfig | None) -> 
             f"{folder} was made with {config}; its settings stay: leave them out, or make another"
         )
     return config
+
+
+def _budget(folder: Path, about: dict[str, Any], asked: Budget | None) -> Budget | None:
+    """The budget that the memory was made with; refuses to be asked for another."""
+    had = None if about["budget"] is None else Budget(**about["budget"])
+    if asked is not None and asked != had:
+        raise SettingError(
+            f"{folder} was made with {had or 'no budget'}; that stays: leave it out, or make "
+            "another memory"
+        )
+    return had
