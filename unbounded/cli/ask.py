@@ -1,6 +1,5 @@
 """`unbounded predict`, `score` and `complete`: asking a memory, which teaches it nothing."""
 
-import math
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -61,27 +60,24 @@ def score(
     json_file: JsonFile = None,
 ) -> None:
     """Score texts with the memory and without, word by word; teaches nothing."""
+    import numpy as np
+
     from unbounded.corpus import Reader
+    from unbounded.keep import Surprise
 
     check_targets(json_file)
-    words, nats, static = 0, 0.0, 0.0
     reader = Reader(texts)
     with opened(memory_folder, model, mode="read", threads=threads) as memory:
-        for part in memory.scoring(reader):
-            alone = part.static
-            words += len(part.words)
-            nats -= sum(map(math.log, part.prob.tolist()))
-            static -= sum(map(math.log, alone.tolist()))
-            if each:
-                for word, prob, other in zip(
-                    part.words, part.prob.tolist(), alone.tolist(), strict=True
-                ):
-                    typer.echo(f"{-math.log(prob):.3f}\t{-math.log(other):.3f}\t{word}")
+        found = Surprise.joined(list(memory.scoring(reader)))
     say_damage(reader)
+    words, static = len(found.words), -np.log(found.static)
+    if each:
+        for row in zip(found.nats.tolist(), static.tolist(), found.words, strict=True):
+            typer.echo("{:.3f}\t{:.3f}\t{}".format(*row))
     figures = {
         "words": words,
-        "perplexity": math.exp(nats / words),
-        "static_perplexity": math.exp(static / words),
+        "perplexity": found.perplexity,
+        "static_perplexity": float(np.exp(static.mean())),
     }
     if json_file != "-" and not each:
         typer.echo(

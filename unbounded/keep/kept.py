@@ -34,6 +34,9 @@ SYNCED = 8192
 SNAPSHOT_WORDS, SNAPSHOT_SHARE = 100_000, 50
 """A state is set aside after so many words, or after one in so many of all, if that is more."""
 
+CLOSING_WORDS = 5_000
+"""Words that may be left for the next opening to read again, some seven tenths of a second."""
+
 
 @final
 class KeptMemory:
@@ -264,8 +267,10 @@ class KeptMemory:
         return export(self.store, path)
 
     def close(self) -> None:
-        """Set the state aside if there is anything new, and let the next writer in."""
-        if self.writes and not self._broken and self._since and not self.store.closed:
+        """Set the state aside if there is enough new, and let the next writer in."""
+        usable = self.writes and not self._broken and not self.store.closed
+        # To read a few thousand words again is faster than to write a large state.
+        if usable and self._since > min(CLOSING_WORDS, len(self) // SNAPSHOT_SHARE):
             self.snapshot()
         self.store.close()
 

@@ -3,8 +3,11 @@
 from collections.abc import Callable
 
 from unbounded.keep.mind import Mind
-from unbounded.store import Store
+from unbounded.store import Snapshot, Store
 from unbounded.store.snapshot import read_arrays
+
+TRIES = 8
+"""How often a reader looks for a snapshot that the writer does not remove meanwhile."""
 
 Show = Callable[[int, int], None]
 """Told how many words were read again, and of how many."""
@@ -15,21 +18,7 @@ def restored(store: Store, fresh: Callable[[], Mind], show: Show) -> tuple[Mind,
 
     Blocks are read again as they were cut, so it is, to the bit, the one that never stopped.
     """
-    mind, start = fresh(), None
-    for snapshot in store.snapshots():
-        try:
-            mind.load(read_arrays(snapshot.path))
-            start = snapshot
-            break
-        except FileNotFoundError:
-            # The writer has just removed it; there is a newer one that we do not need.
-            continue
-        except (OSError, ValueError, KeyError) as error:
-            store.events.append(
-                f"{snapshot.path} is damaged ({error}) and was not used; "
-                "what it held is read again from the journal"
-            )
-            mind = fresh()
+    mind, start = _loaded(store, fresh)
     total = store.ledger.entries - (0 if start is None else start.entries)
     done = 0
     for words in store.replay(start):
@@ -37,3 +26,27 @@ def restored(store: Store, fresh: Callable[[], Mind], show: Show) -> tuple[Mind,
         done += len(words)
         show(done, total)
     return mind, done
+
+
+def _loaded(store: Store, fresh: Callable[[], Mind]) -> tuple[Mind, Snapshot | None]:
+    """The newest state that was set aside and is whole, if there is one."""
+    for _ in range(TRIES):
+        for snapshot in store.snapshots():
+            mind = fresh()
+            try:
+                mind.load(read_arrays(snapshot.path))
+            except FileNotFoundError:
+                # The writer has just removed it, for a newer one; for a reader to use that, it has
+                # to know the journal so far.
+                store.refresh()
+                break
+            except (OSError, ValueError, KeyError) as error:
+                store.events.append(
+                    f"{snapshot.path} is damaged ({error}) and was not used; "
+                    "what it held is read again from the journal"
+                )
+            else:
+                return mind, snapshot
+        else:
+            break
+    return fresh(), None
