@@ -29,13 +29,13 @@ BLOCK = 512
 """Words that are read, and written down, at once."""
 
 SYNCED = 8192
-"""Words that are read between two syncs, some eight tenths of a second; `read` ends in one."""
+"""Words that are read between two syncs, one or two seconds; `read` ends in one."""
 
 SNAPSHOT_WORDS, SNAPSHOT_SHARE = 100_000, 50
 """A state is set aside after so many words, or after one in so many of all, if that is more."""
 
 CLOSING_WORDS = 5_000
-"""Words that may be left for the next opening to read again, some seven tenths of a second."""
+"""Words that may be left for the next opening to read again, about a second."""
 
 
 @final
@@ -190,7 +190,7 @@ class KeptMemory:
     ) -> int:
         """Be as if some words had never been read; how many. Durable when it returns.
 
-        What was read after the first of them is read again, 100 to 150 µs a word. `compact` then
+        What was read after the first of them is read again, at the speed of reading. `compact` then
         takes them out of the files too.
         """
         self._check_usable(write=True)

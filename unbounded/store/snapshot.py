@@ -125,7 +125,7 @@ def _read_array(file: io.FileIO, place: Mapping[str, int]) -> np.ndarray:
     rest = place["size"] - start - count * dtype.itemsize
     if fortran or dtype.hasobject or not 0 <= rest < _ALIGNED:
         raise ValueError(wrong)
-    # Read where it will stay: to map the file and copy would take twice as long.
+    # Read where it will stay, so that nobody has to copy it.
     array = np.empty(shape, dtype)
     file.seek(first + start)
     crc = zlib.crc32(head.getvalue()[:start])
