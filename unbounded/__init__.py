@@ -22,10 +22,15 @@ if TYPE_CHECKING:
     from unbounded.errors import MissingExtra as MissingExtra
     from unbounded.errors import ModelError as ModelError
     from unbounded.errors import SettingError as SettingError
+    from unbounded.errors import StoreError as StoreError
     from unbounded.errors import TrainingError as TrainingError
     from unbounded.errors import UnboundedError as UnboundedError
     from unbounded.jobs import EvaluationConfig as EvaluationConfig
     from unbounded.jobs import evaluate as evaluate
+    from unbounded.keep import Budget as Budget
+    from unbounded.keep import KeptMemory as KeptMemory
+    from unbounded.keep import Prediction as Prediction
+    from unbounded.keep import open as open
     from unbounded.lm import NetworkConfig as NetworkConfig
     from unbounded.lm import TrainingConfig as TrainingConfig
     from unbounded.lm import load_model as load_model
@@ -43,10 +48,12 @@ _WHERE = {
         "MissingExtra",
         "ModelError",
         "SettingError",
+        "StoreError",
         "TrainingError",
         "UnboundedError",
     ),
     "unbounded.jobs": ("EvaluationConfig", "evaluate"),
+    "unbounded.keep": ("Budget", "KeptMemory", "Prediction", "open"),
     "unbounded.lm": (
         "NetworkConfig",
         "TrainingConfig",

@@ -95,18 +95,19 @@ def build_online(
     check_strangers(strangers)
     lm: LanguageModel = model.lm
     if strangers == "characters":
-        lm = Spelled(model.lm, model.speller, vocabulary)
+        lm = Spelled(model.recurrent, model.speller, vocabulary)
     built: dict[str, Expert] = {}
     names = list(experts)
-    shared = SharedHead(model.lm)
+    shared = SharedHead(model.recurrent) if "adapted" in names else None
     for name in names:
         match name:
             case "static":
-                built[name] = Static(shared if "adapted" in names else model.lm)
+                built[name] = Static(shared or model.lm)
             case "adapted":
+                assert shared is not None
                 built[name] = Adapted(AdaptedHead(shared))
             case "dynamic":
-                built[name] = Dynamic(DynamicModel(model.lm))
+                built[name] = Dynamic(DynamicModel(model.recurrent))
             case "uniform":
                 if full_size is None:
                     raise SettingError(

@@ -4,6 +4,7 @@
     ├── CorpusError      text that cannot be read: missing, binary, empty, truncated
     ├── ModelError       a model folder that is missing, foreign, damaged, or of another format
     ├── TrainingError    training that cannot start, or whose loss is no longer a number
+    ├── StoreError       a memory's folder that is foreign, newer, damaged, in use, of another model
     ├── MemoryFault      arrays that do not fit the memory: wrong width, not finite
     ├── SettingError     a setting out of its range, or two that contradict each other
     └── MissingExtra     an optional dependency is not installed
@@ -30,6 +31,10 @@ class TrainingError(UnboundedError):
 
 class MemoryFault(UnboundedError):
     """Arrays that do not fit the memory."""
+
+
+class StoreError(UnboundedError):
+    """A memory's folder that cannot be used."""
 
 
 class SettingError(UnboundedError):

@@ -187,6 +187,41 @@ def test_a_saved_state_goes_on_bit_for_bit(name: str, words: Ids, more: Ids) -> 
     np.testing.assert_array_equal(restored.score(hidden, more), went_on.score(hidden, more))
 
 
+@pytest.mark.parametrize("name", EXPERTS)
+@given(words=streams, text=streams, cut=st.integers(0, 24))
+@settings(max_examples=20, deadline=None)
+def test_looking_ahead_teaches_nothing_and_any_cut_of_it_is_the_same(
+    name: str, words: Ids, text: Ids, cut: int
+) -> None:
+    expert, quiet = EXPERTS[name](), EXPERTS[name]()
+    hidden = states_of(np.concatenate([words, text]))
+    before, after = hidden[: len(words)], hidden[len(words) :]
+    expert.score(before, words)
+    quiet.score(before, words)
+    whole, _ = expert.ahead(after, text)
+    # The first word is asked of what was learned, the others of no more than that.
+    first = expert.predict(after[:1]).prob(text[:1])
+    np.testing.assert_allclose(whole[:1], first, rtol=1e-6, atol=ROUNDING)
+    one, twin = expert.ahead(after[:cut], text[:cut])
+    two, _ = twin.ahead(after[cut:], text[cut:])
+    np.testing.assert_allclose(np.concatenate([one, two]), whole, rtol=1e-5, atol=ROUNDING)
+    for part, array in expert.state().items():
+        np.testing.assert_array_equal(array, quiet.state()[part])
+
+
+@pytest.mark.parametrize("name", EXPERTS)
+@given(words=streams)
+@settings(max_examples=10, deadline=None)
+def test_a_wider_vocabulary_sums_to_one_too(name: str, words: Ids) -> None:
+    expert = EXPERTS[name]()
+    hidden = states_of(words)
+    for after in (0, len(words)):
+        expert.score(hidden[:after], words[:after])
+        expert.widen(SIZE * 2 + after)
+        dense = expert.predict(hidden[-1:]).dense(SIZE * 2 + after)
+        np.testing.assert_allclose(dense.sum(), 1, rtol=1e-6)
+
+
 def test_every_expert_is_under_contract() -> None:
     tested = {type(make()) for make in EXPERTS.values()}
     written = {kind for kind in Expert.__subclasses__() if kind.__module__.startswith("unbounded")}

@@ -134,3 +134,16 @@ def test_nothing_to_encode_or_decode_is_fine() -> None:
     assert vocabulary.encode([]).dtype == np.int64
     assert vocabulary.lookup([]).tolist() == []
     assert vocabulary.decode(np.array([], dtype=np.int64)) == []
+
+
+def test_words_that_were_given_out_come_back_in_their_order() -> None:
+    grown, restored = Vocabulary(["a", "b"]), Vocabulary(["a", "b"])
+    grown.encode(["new", "ä", "newer"])
+    later = grown.decode(np.arange(grown.base_size, len(grown)))
+    restored.restore(later)
+    assert restored.to_text() == grown.to_text()
+    assert (
+        restored.encode(["newer", "newest"]).tolist() == grown.encode(["newer", "newest"]).tolist()
+    )
+    with pytest.raises(CorpusError, match="there already"):
+        Vocabulary(["a"]).restore(["b", "a"])

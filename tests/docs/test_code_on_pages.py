@@ -15,7 +15,7 @@ from unbounded.corpus import Tokenizer, demo_text, read_sentences
 from unbounded.lm import TrainingConfig, train_model, training_text
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "docs" / "tutorial.md"]
+PAGES = [ROOT / "README.md", *(ROOT / "docs" / name for name in ("tutorial.md", "memory.md"))]
 
 
 @pytest.fixture(scope="module")

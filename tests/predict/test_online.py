@@ -105,6 +105,33 @@ def test_asking_teaches_nothing(words: list[str]) -> None:
         assert asked.read([word]).prob.tolist() == quiet.read([word]).prob.tolist()
 
 
+@pytest.mark.parametrize("name", MIXTURES)
+@given(words=texts, more=texts)
+@settings(max_examples=15, deadline=None)
+def test_a_saved_state_goes_on_bit_for_bit(name: str, words: list[str], more: list[str]) -> None:
+    went_on, restored = build(MIXTURES[name]()), build(MIXTURES[name]())
+    went_on.read(words)
+    restored.load(went_on.state())
+    assert restored.vocabulary.to_text() == went_on.vocabulary.to_text()
+    np.testing.assert_array_equal(restored.read(more).prob, went_on.read(more).prob)
+
+
+@given(words=texts, text=texts, cut=st.integers(0, 25))
+@settings(max_examples=15, deadline=None)
+def test_looking_ahead_teaches_nothing_and_any_cut_of_it_is_the_same(
+    words: list[str], text: list[str], cut: int
+) -> None:
+    model = build(Gated(6, groups=[5]))
+    model.read(words)
+    before = {name: array.tobytes() for name, array in model.state().items()}
+    whole, behind = model.ahead(text)
+    one, twin = model.ahead(text[:cut])
+    two, last = twin.ahead(text[cut:])
+    np.testing.assert_allclose(np.concatenate([one.prob, two.prob]), whole.prob, rtol=1e-4)
+    np.testing.assert_allclose(last.hidden, behind.hidden, rtol=1e-5)
+    assert {name: array.tobytes() for name, array in model.state().items()} == before
+
+
 def test_a_new_word_is_expected_once_it_was_read() -> None:
     model = build(Online(6))
     reading = model.read(["new0", "w1", "w2"] * 8)

@@ -1,8 +1,8 @@
 """The command line: one thin function a verb, one file a verb.
 
 Verbs import what they need when they are called: `--help` answers at once instead of waiting for
-torch (docs/decisions.md).
+torch (docs/decisions.md). To import one is to add its verb.
 """
 
-from unbounded.cli import bench, demo, evaluate, reproduce, train  # noqa: F401  (each adds its verb)
+from unbounded.cli import ask, bench, demo, evaluate, memory, read, reproduce, train  # noqa: F401
 from unbounded.cli.app import main as main

@@ -49,6 +49,13 @@ def size_or_all(text: str) -> Any:
     )
 
 
+def size_or_none(text: str) -> Any:
+    """The same, where nothing means none."""
+    return typer.Option(
+        None, metavar="SIZE", parser=parse_size, help=f"{text} Takes k and M [default: none]."
+    )
+
+
 def _version(asked: bool) -> None:
     if asked:
         typer.echo(f"unbounded {__version__}")

@@ -107,6 +107,17 @@ class Vocabulary:
         """Reading: the ids of the words; a word never seen before gets the next id."""
         return np.fromiter(map(self._ids.__getitem__, words), dtype=np.int64)
 
+    def restore(self, words: list[str]) -> None:
+        """Take back words that a vocabulary with the same base once gave ids, in that order."""
+        fresh = len(self._words)
+        self._words += words
+        self._ids.update(zip(words, range(fresh, len(self._words)), strict=True))
+        if len(self._ids) != len(self._words):
+            raise CorpusError(
+                f"{len(self._words) - len(self._ids)} words to take back are there already; "
+                "restore them from where they were saved"
+            )
+
     def lookup(self, words: Iterable[str]) -> Ids:
         """Asking: the ids of the words, -1 for strangers; teaches nothing."""
         get = self._ids.get

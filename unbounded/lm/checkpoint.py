@@ -14,6 +14,7 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from unbounded.errors import ModelError, TrainingError, UnboundedError
 from unbounded.files import write_aside, write_text_aside
 from unbounded.lm.encoder import Encoder, NetworkConfig
 from unbounded.lm.head import build_head
-from unbounded.lm.model import RecurrentModel
+from unbounded.lm.model import LanguageModel, RecurrentModel
 from unbounded.lm.strangers import Speller
 from unbounded.lm.text import TrainingText
 from unbounded.lm.training import Progress, Trainer
@@ -44,7 +45,7 @@ CURVE, TRAINING, TEXT = "curve.jsonl", "training.safetensors", "text.safetensors
 class Pretrained:
     """A frozen network with the vocabulary and the tokenizer it was trained with."""
 
-    lm: RecurrentModel
+    lm: LanguageModel
     vocabulary: Vocabulary
     tokenizer: Tokenizer
     config: Mapping[str, Any]
@@ -55,7 +56,23 @@ class Pretrained:
     @cached_property
     def speller(self) -> Speller:
         """Vectors for words that it does not know; fitted when first asked for."""
-        return Speller(self.lm, self.vocabulary)
+        return Speller(self.recurrent, self.vocabulary)
+
+    @property
+    def recurrent(self) -> RecurrentModel:
+        """The network as one of ours, whose layers can be looked into."""
+        if not isinstance(self.lm, RecurrentModel):
+            raise ModelError(
+                "this is no recurrent network of ours; leave out --strangers characters and the "
+                "experts adapted and dynamic"
+            )
+        return self.lm
+
+    @property
+    def fingerprint(self) -> str:
+        """The same for the same network, words and tokenizer, and for no others."""
+        parts = {name: self.config.get(name) for name in ("network", "tokenizer", "checksums")}
+        return blake2b(json.dumps(parts, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
 def load_model(folder: Path) -> Pretrained:

@@ -164,7 +164,8 @@ class Index(ABC):
     def load(self, state: Mapping[str, np.ndarray]) -> None:
         """Go on as the index that wrote the state, which must have had the same settings.
 
-        The state is trusted: a damaged one may end the process inside faiss.
+        Its arrays may be kept and changed. It is trusted: a damaged one may end the process inside
+        faiss.
         """
         header = json.loads(state["header"].tobytes())
         if (header["kind"], header["width"]) != (type(self).__name__, self.width):

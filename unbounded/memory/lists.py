@@ -226,9 +226,10 @@ class Lists:
 
     @staticmethod
     def restored(state: Mapping[str, np.ndarray], settle: int) -> "Lists":
-        """The lists that wrote the state."""
+        """The lists that wrote the state, whose arrays are kept."""
         lists = Lists(Coder.restored(state), settle)
-        lists._chunks = Chunks(*(np.array(state[name]) for name in Chunks._fields))
+        kept = (np.require(state[name], requirements=["C", "W"]) for name in Chunks._fields)
+        lists._chunks = Chunks(*kept)
         lists.entries = int(lists._chunks.lengths.sum())
         return lists
 

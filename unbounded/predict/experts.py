@@ -12,12 +12,12 @@ import numpy as np
 
 from unbounded.errors import SettingError
 from unbounded.lm import LanguageModel
-from unbounded.memory import Memory
+from unbounded.memory import Memory, Neighbors
 from unbounded.predict.distribution import Counted, Distribution, Even, Networked, Sparse
 from unbounded.predict.family import Family
 from unbounded.predict.kernels import Kernel
 from unbounded.predict.mixture import Online
-from unbounded.types import Hidden, Ids, Probs
+from unbounded.types import Distances, Hidden, Ids, Probs
 
 
 class Expert(ABC):
@@ -35,13 +35,23 @@ class Expert(ABC):
     def score(self, hidden: Hidden, words: Ids) -> Probs:
         """What each word's probability was just before it came; and learn them all."""
 
+    def ahead(self, hidden: Hidden, words: Ids) -> tuple[Probs, "Expert"]:
+        """Each word's probability if none of them taught anything, and who to ask what is next.
+
+        Changes nothing. Words may be strangers, with ids beyond the vocabulary.
+        """
+        return self.predict(hidden).prob(words), self
+
+    def widen(self, size: int) -> None:  # noqa: B027 - most have nothing to do
+        """Have that many words in the full vocabulary from now on, more than before."""
+
     @abstractmethod
     def state(self) -> dict[str, np.ndarray]:
         """All that was learned, as arrays."""
 
     @abstractmethod
     def load(self, state: Mapping[str, np.ndarray]) -> None:
-        """Become what wrote the state."""
+        """Become what wrote the state, whose arrays may be kept and changed."""
 
 
 def stepwise(expert: Expert, hidden: Hidden, words: Ids) -> Probs:
@@ -110,6 +120,10 @@ class Uniform(Expert):
         self.observe(hidden, words)
         return Even(len(hidden), self.size).prob(words)
 
+    def widen(self, size: int) -> None:
+        """1 / size of the new one."""
+        self.size = size
+
     def state(self) -> dict[str, np.ndarray]:
         """Nothing."""
         return {}
@@ -150,6 +164,10 @@ class Unigram(Expert):
             probs[0] = Even(1, self._size).prob(words[:1])[0]
         self.observe(hidden, words)
         return probs
+
+    def widen(self, size: int) -> None:
+        """It matters before the first word only."""
+        self._size = size
 
     def state(self) -> dict[str, np.ndarray]:
         """The counts."""
@@ -214,6 +232,17 @@ class Cache(Expert):
         foreseen = shares.any(axis=1)
         probs[foreseen] = self._trust.score(shares[foreseen]).prob
         return probs
+
+    def recall(self, hidden: Hidden) -> tuple[Neighbors, Distances]:
+        """The entries that `predict` asks for one state, and the share of each in what it says."""
+        found = self.memory.search(self._keys(hidden), self._k)
+        weights = self._family.weights(found.squared, self._trust.weights)
+        totals = weights.sum(axis=1, keepdims=True)
+        return found, weights / np.where(totals > 0, totals, 1)
+
+    def widen(self, size: int) -> None:
+        """It matters while the memory is empty only."""
+        self._size = size
 
     def state(self) -> dict[str, np.ndarray]:
         """The memory's, and the trust in each kernel."""

@@ -8,7 +8,7 @@ from jaxtyping import Float, Int
 
 from unbounded.predict.distribution import Dense, Distribution, Even
 from unbounded.predict.experts import Expert, Uniform
-from unbounded.predict.tree import NOWHERE, REPEATS, TOTALS, ask, place, read, weigh
+from unbounded.predict.tree import NOWHERE, REPEATS, TOTALS, ask, place, read, walk, weigh
 from unbounded.types import Hidden, Ids, Probs
 
 ORDERS = 5
@@ -92,19 +92,38 @@ class NGram(Expert):
             )
         return probs
 
+    def ahead(self, hidden: Hidden, words: Ids) -> tuple[Probs, Expert]:
+        """Ask, look, go on, word by word; the twin shares all that was counted."""
+        twin = NGram(1)
+        twin.__dict__ |= self.__dict__ | {"_contexts": self._contexts.copy()}
+        base = Even(len(words), self._uniform.size).prob(words)
+        tables = (self._slots, self._nodes, twin._contexts, self._learned)
+        probs: Probs = walk(np.asarray(words, np.int64), base, *tables)
+        return probs, twin
+
+    def widen(self, size: int) -> None:
+        """Behind the last context lie that many words."""
+        self._uniform.widen(size)
+
     def state(self) -> dict[str, np.ndarray]:
-        """The nodes, where the text stands among them, and how contexts are weighed."""
+        """The nodes and the table, where the text stands, and how contexts are weighed.
+
+        Room for growth is among them: to find a place for each of ten million nodes again would
+        take seconds.
+        """
         return {
-            "nodes": self._nodes[: self._used].copy(),
+            "nodes": self._nodes.copy(),
+            "used": np.array([self._used]),
+            "slots": self._slots.copy(),
             "contexts": self._contexts.copy(),
             "learned": self._learned.copy(),
         }
 
     def load(self, state: Mapping[str, np.ndarray]) -> None:
         """Become what wrote the state."""
-        self._nodes = state["nodes"].copy()
-        self._used = len(self._nodes)
-        self._reserve(self._used + 1)
+        self._nodes = np.require(state["nodes"], requirements=["C", "W"])
+        self._used = int(state["used"][0])
+        self._slots = np.require(state["slots"], requirements=["C", "W"])
         self._contexts = state["contexts"].copy()
         self._learned = state["learned"].copy()
 

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import final
 
@@ -64,6 +65,67 @@ class OnlineModel:
         parts = [expert.predict(self._hidden) for expert in self.experts.values()]
         return Mixed(parts, self.mixture.weights_for(self._hidden[0]))
 
+    def ahead(self, words: Sequence[str]) -> tuple[Reading, "OnlineModel"]:
+        """Score words without learning them, and a model that stands behind them; changes nothing.
+
+        Only the mixture of that model learns: it shares the experts, and is for asking.
+        """
+        ids = self._lookup(words)
+        after, state = self.lm.advance(self._state, ids)
+        before = np.concatenate([self._hidden, after])
+        hidden, last = before[:-1], before[-1:]
+        table = np.empty((len(ids), len(self.experts)))
+        experts: dict[str, Expert] = {}
+        for column, (name, expert) in enumerate(self.experts.items()):
+            table[:, column], experts[name] = expert.ahead(hidden, ids)
+        twin = OnlineModel(self.lm, self.vocabulary, experts, deepcopy(self.mixture))
+        scored = twin.mixture.score(table, hidden)
+        twin._hidden, twin._state = last, state
+        names = tuple(experts)
+        return Reading(words, ids, hidden, scored.prob, names, table, scored.weights, {}), twin
+
+    def _lookup(self, words: Sequence[str]) -> Ids:
+        """The ids of words; a stranger gets one beyond the vocabulary, and keeps it."""
+        ids = self.vocabulary.lookup(words)
+        strangers: dict[str, int] = {}
+        for place in np.flatnonzero(ids < 0).tolist():
+            next_id = len(self.vocabulary) + len(strangers)
+            ids[place] = strangers.setdefault(words[place], next_id)
+        return ids
+
+    @property
+    def hidden(self) -> Hidden:
+        """The state before the next word, one row."""
+        return self._hidden
+
+    def widen(self, size: int) -> None:
+        """Have that many words in the full vocabulary from now on, more than before."""
+        for expert in self.experts.values():
+            expert.widen(size)
+
+    def state(self) -> dict[str, np.ndarray]:
+        """All that was learned, the words that came later and where the text stands, as arrays."""
+        later = np.arange(self.vocabulary.base_size, len(self.vocabulary))
+        words = "\n".join(self.vocabulary.decode(later)).encode()
+        parts = {f"expert.{name}": expert.state() for name, expert in self.experts.items()}
+        parts["mixture"] = self.mixture.state()
+        return {
+            "vocabulary": np.frombuffer(words, np.uint8),
+            "network.hidden": self._hidden.copy(),
+            **{f"network.{i}": part.copy() for i, part in enumerate(self._state)},
+            **{f"{part}.{name}": array for part in parts for name, array in parts[part].items()},
+        }
+
+    def load(self, state: Mapping[str, np.ndarray]) -> None:
+        """Become what wrote the state; only for a model that has read nothing yet."""
+        if words := state["vocabulary"].tobytes().decode():
+            self.vocabulary.restore(words.split("\n"))
+        self._hidden = state["network.hidden"].copy()
+        self._state = tuple(state[f"network.{i}"].copy() for i in range(len(self._state)))
+        for name, expert in self.experts.items():
+            expert.load(_part(state, f"expert.{name}."))
+        self.mixture.load(_part(state, "mixture."))
+
     def read(self, words: Sequence[str]) -> Reading:
         """Score each word just before it comes, and learn it."""
         clock = time.perf_counter
@@ -85,3 +147,7 @@ class OnlineModel:
         self._hidden, self._state = last, state
         names = tuple(self.experts)
         return Reading(words, ids, hidden, scored.prob, names, table, scored.weights, seconds)
+
+
+def _part(state: Mapping[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
+    return {name[len(prefix) :]: array for name, array in state.items() if name.startswith(prefix)}

@@ -117,6 +117,23 @@ def ask(words, base, slots, nodes, contexts, weights):
 
 @numba.njit(cache=True, nogil=True)
 @no_type_check
+def walk(words, base, slots, nodes, contexts, learned):
+    """Ask for each word and go on to the contexts behind it; nothing is counted."""
+    out = np.empty(len(words))
+    weights = np.empty((len(contexts), 5))
+    for t in range(len(words)):
+        weigh(nodes, learned, contexts, weights)
+        out[t] = ask(words[t : t + 1], base[t : t + 1], slots, nodes, contexts, weights)[0]
+        for order in range(len(contexts) - 2, -1, -1):
+            node = 0
+            if contexts[order] != NOWHERE:
+                node = slots[_find(slots, nodes, contexts[order], words[t])]
+            contexts[order + 1] = node if node != 0 else NOWHERE
+    return out
+
+
+@numba.njit(cache=True, nogil=True)
+@no_type_check
 def read(words, size, slots, nodes, used, contexts, learned, probs):
     """Ask, look, learn for each word; the number of nodes then in use.
 

@@ -1,0 +1,149 @@
+"""The verbs of a kept memory, as a person runs them."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.test_command_line import assert_fails, unbounded
+from tests.lm.test_training import NETWORK
+from unbounded.corpus import Tokenizer, demo_text, read_sentences
+from unbounded.lm import TrainingConfig, train_model, training_text
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny model, two texts, and a memory that has read the first."""
+    place = tmp_path_factory.mktemp("memory")
+    lines = list(islice(demo_text("sotu", years=range(1950, 1960)), 300))
+    tokenizer = Tokenizer()
+    text = training_text(read_sentences(lines, tokenizer), 4_000)
+    for _ in train_model(
+        place / "model", text, tokenizer, NETWORK, TrainingConfig(epochs=1, streams=8)
+    ):
+        pass
+    (place / "a.txt").write_text("\n".join(line.text for line in lines[:60]))
+    (place / "b.txt").write_text("The zorble ate the grass.\nThe zorble slept.\n" * 5)
+    ran = unbounded(
+        *("read", place / "m", place / "a.txt", place / "b.txt"),
+        *("--model", place / "model", "--json", "-", "--threads", 1),
+    )
+    assert ran.returncode == 0, ran.stderr
+    figures = json.loads(ran.stdout)
+    assert figures["words"] == figures["entries"] > 500
+    assert figures["words_per_second"] > 0
+    return place
+
+
+def json_of(*words: object) -> dict[str, object]:
+    ran = unbounded(*words, "--json", "-")
+    assert ran.returncode == 0, ran.stderr
+    value: dict[str, object] = json.loads(ran.stdout)
+    return value
+
+
+def test_predict_names_words_shares_and_passages(place: Path) -> None:
+    ran = unbounded("predict", place / "m", "the zorble ate the", "-n", 3)
+    assert ran.returncode == 0, ran.stderr
+    assert "grass" in ran.stdout
+    assert "b.txt:" in ran.stdout
+    assert "a word never seen" in ran.stdout
+    found = json.loads(
+        unbounded("predict", place / "m", "the zorble ate the", "--json", "-").stdout
+    )
+    assert len(found["words"]) == 10
+    (grass,) = [word for word in found["words"] if word["word"] == "grass"]
+    assert grass["sources"][0]["document"].endswith("b.txt")
+    assert sum(grass["shares"].values()) == pytest.approx(1)
+
+
+def test_score_is_better_with_the_memory_and_teaches_nothing(place: Path) -> None:
+    first = json_of("score", place / "m", place / "b.txt")
+    assert float(str(first["perplexity"])) < float(str(first["static_perplexity"]))
+    assert json_of("score", place / "m", place / "b.txt") == first
+    each = unbounded("score", place / "m", place / "b.txt", "--words").stdout.splitlines()
+    assert len(each) == first["words"]
+    assert each[1].split("\t")[2] == "zorble"
+
+
+def test_complete_writes_the_same_for_the_same_seed(place: Path) -> None:
+    said = [
+        unbounded("complete", place / "m", "the zorble", "--seed", seed).stdout
+        for seed in (1, 1, 2)
+    ]
+    assert said[0] == said[1] != said[2]
+    assert said[0].strip()
+
+
+def test_stats_check_export_forget_and_compact(place: Path, tmp_path: Path) -> None:
+    ran = unbounded("read", tmp_path / "m", place / "b.txt", "--model", place / "model")
+    assert ran.returncode == 0, ran.stderr
+    found = json_of("memory", "stats", tmp_path / "m")
+    assert {"entries", "words", "documents", "bytes"} <= set(found)
+    entries = int(str(found["entries"]))
+    assert "all is well" in unbounded("memory", "check", tmp_path / "m", "--deep").stdout
+    exported = json_of("memory", "export", tmp_path / "m", tmp_path / "words.parquet")
+    assert exported == {"words": entries}
+    gone = json_of("memory", "forget", tmp_path / "m", "--matching", "slept")
+    assert gone == {"forgotten": 25, "entries": entries - 25}
+    assert b"slept" in (tmp_path / "m" / "journal-00000001.log").read_bytes()
+    assert unbounded("memory", "compact", tmp_path / "m").returncode == 0
+    files = [path for path in (tmp_path / "m").rglob("*") if path.is_file()]
+    assert not any(b"slept" in path.read_bytes() for path in files)
+    (arrays,) = (tmp_path / "m").glob("snapshot-*/arrays.npy")
+    data = bytearray(arrays.read_bytes())
+    data[len(data) // 2] ^= 1
+    arrays.write_bytes(data)
+    ran = unbounded("memory", "check", tmp_path / "m")
+    assert ran.returncode == 1
+    assert "damaged" in ran.stdout
+    assert "remove that folder" in ran.stdout
+
+
+def test_a_pipe_is_followed_line_by_line_and_killed_without_loss(
+    place: Path, tmp_path: Path
+) -> None:
+    words = (
+        "read",
+        tmp_path / "m",
+        "-",
+        "--model",
+        place / "model",
+        "--surprise",
+        "--document",
+        "log",
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-m", "unbounded", *map(str, words)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    for number in range(3):
+        process.stdin.write(f"Line {number} of a log.\n")
+        process.stdin.flush()
+        nats, text = process.stdout.readline().rstrip("\n").split("\t")
+        assert float(nats) > 0
+        assert text == f"line {number} of a log."
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    found = json_of("memory", "stats", tmp_path / "m")
+    assert found["entries"] == 21
+
+
+def test_failures_are_one_line(place: Path, tmp_path: Path) -> None:
+    assert_fails(["predict", tmp_path / "none", "a"], "is not a memory yet")
+    assert_fails(["memory", "forget", place / "m"], "0 ways")
+    assert_fails(["memory", "forget", place / "m", "--document", "nobody"], "never read a document")
+    assert_fails(["memory", "forget", place / "m", "--before", "soon"], "not a date", status=2)
+    assert_fails(["read", place, place / "a.txt"], "is not a memory (it has a.txt")
+    (tmp_path / "binary").write_bytes(bytes(range(256)) * 50)
+    assert_fails(["read", place / "m", tmp_path / "binary"], "is not text")

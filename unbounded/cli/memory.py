@@ -1,0 +1,122 @@
+"""`unbounded memory`: caring for a memory, and making it forget."""
+
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from unbounded.cli.app import JsonFile, app, check_targets, size_or_none
+from unbounded.cli.kept import Folder, Model, opened, progress
+from unbounded.console import say, write_json
+
+group = typer.Typer(no_args_is_help=True, help="Look after a memory, and make it forget.")
+app.add_typer(group, name="memory")
+
+
+@group.command()
+def stats(memory_folder: Folder, model: Model = None, json_file: JsonFile = None) -> None:
+    """Say what there is: entries, words, documents, bytes by part, growth."""
+    check_targets(json_file)
+    with opened(memory_folder, model, mode="read") as memory:
+        found = memory.stats()
+    if json_file != "-":
+        for name in ("entries", "words", "strangers", "documents", "forgotten", "bytes"):
+            typer.echo(f"{name:12}{found[name]:>16,}")
+        for name, count in {**found["bytes_by_part"]}.items():
+            typer.echo(f"  {name:10}{count:>16,}")
+        for day, count in found["words_by_day"].items():
+            typer.echo(f"  {day:10}{count:>16,} words")
+    if json_file is not None:
+        write_json(found, json_file)
+
+
+@group.command()
+def forget(
+    memory_folder: Folder,
+    document: Annotated[
+        str | None, typer.Option(metavar="NAME", help="What was read under this name.")
+    ] = None,
+    before: Annotated[
+        str | None, typer.Option(metavar="DATE", help="What was read before, as in 2026-11-16.")
+    ] = None,
+    matching: Annotated[
+        str | None,
+        typer.Option(metavar="PATTERN", help="Lines in which a regular expression is found."),
+    ] = None,
+    last: int | None = size_or_none("The last words read."),
+    model: Model = None,
+    json_file: JsonFile = None,
+) -> None:
+    """Be as if some words had never been read; 'memory compact' takes them out of the files too."""
+    check_targets(json_file)
+    try:
+        when = None if before is None else datetime.fromisoformat(before)
+    except ValueError:
+        raise typer.BadParameter(f"{before!r} is not a date; write 2026-11-16") from None
+    with opened(memory_folder, model, mode="write") as memory, progress("reading again") as show:
+        gone = memory.forget(
+            document=document, before=when, matching=matching, last=last, show=show
+        )
+        left = len(memory)
+    if json_file != "-":
+        say(
+            f"{gone:,} words forgotten, {left:,} left; 'unbounded memory compact' empties the files"
+        )
+    if json_file is not None:
+        write_json({"forgotten": gone, "entries": left}, json_file)
+
+
+@group.command()
+def check(
+    memory_folder: Folder,
+    deep: Annotated[
+        bool, typer.Option("--deep", help="Read the whole journal again and compare.")
+    ] = False,
+    model: Model = None,
+    json_file: JsonFile = None,
+) -> None:
+    """Verify every checksum and the journal against the state; say what to do."""
+    check_targets(json_file)
+    with opened(memory_folder, model, mode="read") as memory, progress("reading again") as show:
+        found = memory.check(deep=deep, show=show)
+    if json_file != "-":
+        for finding in found:
+            typer.echo(str(finding))
+        if not found:
+            typer.echo(f"{memory_folder}: {len(memory):,} entries, all is well")
+    if json_file is not None:
+        write_json({"findings": [str(finding) for finding in found]}, json_file)
+    if found:
+        raise typer.Exit(1)
+
+
+@group.command()
+def compact(memory_folder: Folder, model: Model = None, json_file: JsonFile = None) -> None:
+    """Write everything anew without what was forgotten."""
+    check_targets(json_file)
+    with opened(memory_folder, model, mode="write") as memory:
+        before = memory.stats()["bytes"]
+        memory.compact()
+        after = memory.stats()["bytes"]
+    if json_file != "-":
+        say(f"{memory_folder}: {before:,} bytes before, {after:,} after")
+    if json_file is not None:
+        write_json({"bytes_before": before, "bytes": after}, json_file)
+
+
+@group.command()
+def export(
+    memory_folder: Folder,
+    out: Annotated[Path, typer.Argument(metavar="FILE.parquet", help="Where to.")],
+    model: Model = None,
+    json_file: JsonFile = None,
+) -> None:
+    """Write every word with its document, line and time to a Parquet file."""
+    check_targets(json_file, out)
+    with opened(memory_folder, model, mode="read") as memory:
+        count = memory.export(str(out))
+    if json_file != "-":
+        say(f"{out}: {count:,} words")
+    if json_file is not None:
+        write_json({"words": count}, json_file)

@@ -1,0 +1,118 @@
+"""`unbounded read`."""
+
+import math
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from unbounded.cli.app import (
+    CORES,
+    JsonFile,
+    Texts,
+    Threads,
+    app,
+    check_targets,
+    say_damage,
+    size_or_none,
+)
+from unbounded.cli.kept import Folder, Model, opened
+from unbounded.console import meter, say, write_json
+
+if TYPE_CHECKING:
+    from unbounded.keep import KeptMemory
+    from unbounded.predict import Reading
+
+
+@app.command()
+def read(
+    memory_folder: Folder,
+    texts: Texts,
+    model: Model = None,
+    surprise: Annotated[
+        bool,
+        typer.Option("--surprise", help="Print each sentence's nats a word, as it is read."),
+    ] = False,
+    max_entries: int | None = size_or_none("For a new memory: entries that it may have at most."),
+    policy: Annotated[
+        str, typer.Option(help="What goes first then: age, or surprise (the least surprising).")
+    ] = "age",
+    document: Annotated[
+        str, typer.Option(metavar="NAME", help="What to call standard input.")
+    ] = "standard input",
+    threads: Threads = CORES,
+    json_file: JsonFile = None,
+) -> None:
+    """Read texts into a memory, durably; make it if there is none. `-` follows a pipe."""
+    from unbounded.keep import Budget
+
+    check_targets(json_file)
+    budget = None if max_entries is None else Budget(max_entries, policy)
+    began, words, nats = time.monotonic(), 0, 0.0
+    with ExitStack() as stack:
+        memory = stack.enter_context(
+            opened(memory_folder, model, mode="write", threads=threads, budget=budget)
+        )
+        show = None if surprise else stack.enter_context(meter("reading", None))
+        sentences = _Sentences() if surprise else None
+        for reading in _readings(memory, texts, document):
+            words += len(reading.words)
+            nats -= sum(map(math.log, reading.prob.tolist()))
+            if sentences is not None:
+                sentences.add(reading)
+            elif show is not None:
+                show(words, f"perplexity {math.exp(nats / words):,.1f}")
+        entries = len(memory)
+    seconds = time.monotonic() - began
+    perplexity = math.exp(nats / max(words, 1))
+    if json_file != "-":
+        say(
+            f"{memory_folder}: {words:,} words read, perplexity {perplexity:,.1f}; "
+            f"{entries:,} entries"
+        )
+    if json_file is not None:
+        figures: dict[str, Any] = {
+            "words": words,
+            "entries": entries,
+            "perplexity": perplexity if words else None,
+            "seconds": seconds,
+            "words_per_second": words / seconds,
+        }
+        write_json(figures, json_file)
+
+
+def _readings(memory: "KeptMemory", texts: list[str], document: str) -> "Iterator[Reading]":
+    from unbounded.corpus import Reader
+    from unbounded.keep.pipe import batches
+
+    if texts == ["-"]:
+        # Each batch is durable before a word is said of it.
+        for lines in batches(sys.stdin.fileno(), document):
+            yield from list(memory.follow(lines))
+        return
+    reader = Reader(texts)
+    yield from memory.follow(reader)
+    say_damage(reader)
+
+
+class _Sentences:
+    """Puts blocks together to sentences again, and prints each with its surprise."""
+
+    def __init__(self) -> None:
+        self._words: list[str] = []
+        self._nats: list[float] = []
+
+    def add(self, reading: "Reading") -> None:
+        from unbounded.corpus import SENTENCE_END, detokenize
+
+        for word, prob in zip(reading.words, reading.prob.tolist(), strict=True):
+            self._words.append(word)
+            self._nats.append(-math.log(prob))
+            if word == SENTENCE_END:
+                mean = sum(self._nats) / len(self._nats)
+                typer.echo(f"{mean:.2f}\t{detokenize(self._words[:-1])}")
+                self._words, self._nats = [], []
+        sys.stdout.flush()

@@ -1,0 +1,124 @@
+"""What there is, and whether all of it is as it should be."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from unbounded.keep.mind import Mind
+from unbounded.keep.restoring import Show
+from unbounded.predict import Cache
+from unbounded.store import Store
+from unbounded.store.layout import snapshot_paths
+from unbounded.store.snapshot import read_arrays
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that is wrong: where, what, and what to do."""
+
+    where: str
+    what: str
+    advice: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.what}; {self.advice}"
+
+
+def stats(store: Store, mind: Mind) -> dict[str, Any]:
+    """Entries, words, documents, bytes by part, growth by day."""
+    ledger = store.ledger
+    parts = {
+        "journal": _size(store.path),
+        "snapshots": sum(_size(path) for path in snapshot_paths(store.folder, store.generation)),
+    }
+    parts["other"] = _size(store.folder) - sum(parts.values())
+    caches = {n: e for n, e in mind.online.experts.items() if isinstance(e, Cache)}
+    first, times = ledger.times()
+    lengths = np.diff(np.append(first, ledger.positions))
+    days: dict[str, int] = {}
+    for when, words in zip(times.tolist(), lengths.tolist(), strict=True):
+        day = datetime.fromtimestamp(when, UTC).date().isoformat()
+        days[day] = days.get(day, 0) + words
+    return {
+        "entries": ledger.entries,
+        "words": len(mind.online.vocabulary),
+        "documents": len(store.documents_left()),
+        "bytes": sum(parts.values()),
+        "bytes_by_part": parts,
+        "bytes_in_memory": {
+            **{name: cache.memory.bytes for name, cache in caches.items()},
+            "ledger": ledger.bytes,
+        },
+        "forgotten": ledger.gone,
+        "strangers": len(mind.online.vocabulary) - mind.online.vocabulary.base_size,
+        "words_by_day": dict(sorted(days.items())),
+        "snapshots": [path.name for path in snapshot_paths(store.folder, store.generation)],
+        "budget": store.about["budget"],
+        "format": store.about["format"],
+    }
+
+
+def _size(path: Path) -> int:
+    if path.is_dir():
+        return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
+    return path.stat().st_size
+
+
+def check(store: Store, mind: Mind, fresh: Callable[[], Mind] | None, show: Show) -> list[Finding]:
+    """Every checksum again, the journal against the state; with `fresh` the state from scratch."""
+    found: list[Finding] = []
+    entries, words = store.ledger.entries, store.verify()
+    if words != store.ledger.positions:
+        found.append(
+            Finding(
+                str(store.path),
+                f"{words:,} words can be read of {store.ledger.positions:,}",
+                "restore it from a copy",
+            )
+        )
+    for path in snapshot_paths(store.folder, store.generation):
+        try:
+            read_arrays(path)
+        except FileNotFoundError:
+            continue
+        except (OSError, ValueError, KeyError) as error:
+            advice = "remove that folder: it is made again from the journal"
+            found.append(Finding(str(path), f"damaged ({error})", advice))
+    where, advice = str(store.folder), "remove its snapshots: they are made again from the journal"
+    for name, expert in mind.online.experts.items():
+        if isinstance(expert, Cache) and expert.memory.index.added != entries:
+            what = f"{name} has seen {expert.memory.index.added:,} entries, the journal {entries:,}"
+            found.append(Finding(where, what, advice))
+    counted = int(mind.online.experts["unigram"].state()["counts"].sum())
+    if counted != entries:
+        found.append(Finding(where, f"{counted:,} words counted, {entries:,} read", advice))
+    if fresh is not None:
+        found += _compare(store, mind, fresh(), show)
+    return found
+
+
+def _compare(store: Store, mind: Mind, other: Mind, show: Show) -> list[Finding]:
+    """Read the whole journal again; the state must be the same, to the bit."""
+    done = 0
+    for words in store.replay():
+        other.read(words)
+        done += len(words)
+        show(done, store.ledger.entries)
+    mine, again = mind.state(), other.state()
+    return [
+        Finding(
+            str(store.folder),
+            f"{name} is not what reading the journal again gives",
+            "remove its snapshots: they are made again from the journal",
+        )
+        for name in mine
+        if not name.endswith("header") and not _equal(mine[name], again[name])
+    ]
+
+
+def _equal(one: np.ndarray, other: np.ndarray) -> bool:
+    return one.shape == other.shape and one.tobytes() == other.tobytes()

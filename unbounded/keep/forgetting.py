@@ -1,0 +1,100 @@
+"""Which words are to be forgotten: a document, what is older than a day, lines, the last ones."""
+
+import re
+from datetime import datetime
+
+import numpy as np
+
+from unbounded.errors import SettingError
+from unbounded.store import Store
+from unbounded.store.ledger import merged
+from unbounded.store.records import Ranges
+
+
+def chosen(
+    store: Store,
+    *,
+    document: str | None = None,
+    before: datetime | None = None,
+    matching: str | None = None,
+    last: int | None = None,
+) -> Ranges:
+    """The positions that one of the four ways to say it names, those already gone left out."""
+    given = [value for value in (document, before, matching, last) if value is not None]
+    if len(given) != 1:
+        raise SettingError(
+            f"{len(given)} ways to say what to forget were given; give one of document, before, "
+            "matching and last"
+        )
+    if document is not None:
+        ranges = _document(store, document)
+    elif before is not None:
+        ranges = _before(store, before)
+    elif matching is not None:
+        ranges = _matching(store, matching)
+    else:
+        assert last is not None
+        ranges = _last(store, last)
+    return _still_there(store, ranges)
+
+
+def _document(store: Store, name: str) -> Ranges:
+    """All words read under a name; a file's later documents are called NAME#2, NAME#3, …"""
+    parts = re.compile(re.escape(name) + r"(#\d+)?")
+    numbers = [i for i, one in enumerate(store.ledger.documents) if parts.fullmatch(one.name)]
+    if not numbers:
+        raise SettingError(
+            f"{store.folder} never read a document named {name!r}; give a name as it was read"
+        )
+    lines = store.ledger.lines()
+    mine = np.isin(lines.documents, numbers)
+    return _ranges(lines.starts[mine], lines.lengths[mine])
+
+
+def _before(store: Store, when: datetime) -> Ranges:
+    first, times = store.ledger.times()
+    ends = np.append(first, store.ledger.positions)[1:]
+    old = times < when.timestamp()
+    return _ranges(first[old], (ends - first)[old])
+
+
+def _matching(store: Store, pattern: str) -> Ranges:
+    """Whole lines in whose words, with a space between, the pattern is found; case is ignored."""
+    try:
+        wanted = re.compile(pattern, re.IGNORECASE)
+    except re.error as error:
+        raise SettingError(f"{pattern!r} is not a regular expression ({error})") from None
+    lines = store.ledger.lines()
+    words = [word for block, _ in store.blocks() for word in block.words]
+    found = [
+        i
+        for i, (start, length) in enumerate(
+            zip(lines.starts.tolist(), lines.lengths.tolist(), strict=True)
+        )
+        if wanted.search(" ".join(words[start : start + length]))
+    ]
+    return _ranges(lines.starts[found], lines.lengths[found])
+
+
+def _last(store: Store, count: int) -> Ranges:
+    if count < 1:
+        raise SettingError(f"the last {count} words; it must be at least 1")
+    ledger = store.ledger
+    if not ledger.entries:
+        return []
+    first = max(ledger.entries - count, 0)
+    return [(int(ledger.positions_of(np.array([first]))[0]), ledger.positions)]
+
+
+def _ranges(starts: np.ndarray, lengths: np.ndarray) -> Ranges:
+    return list(zip(starts.tolist(), (starts + lengths).tolist(), strict=True))
+
+
+def _still_there(store: Store, ranges: Ranges) -> Ranges:
+    """What of these ranges is left, in order."""
+    out: Ranges = []
+    for start, stop in merged(ranges).tolist():
+        left = np.concatenate([[False], store.ledger.kept(start, stop - start), [False]])
+        edges = (start + np.flatnonzero(left[1:] != left[:-1])).tolist()
+        out += zip(edges[::2], edges[1::2], strict=True)
+    return out

@@ -1,0 +1,322 @@
+"""A memory on disk, opened: reads, predicts, scores, goes on writing, forgets."""
+
+import time as clock
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from datetime import datetime
+from types import TracebackType
+from typing import Any, final
+
+import numpy as np
+
+from unbounded.config import MemoryConfig
+from unbounded.corpus import Block, Line, blocks, detokenize, read_sentences
+from unbounded.errors import CorpusError, SettingError, StoreError
+from unbounded.keep.budget import Budget
+from unbounded.keep.care import Finding, check, stats
+from unbounded.keep.export import export
+from unbounded.keep.forgetting import chosen
+from unbounded.keep.mind import Mind
+from unbounded.keep.prediction import Prediction, predict
+from unbounded.keep.restoring import Show, restored
+from unbounded.keep.surprise import Surprise
+from unbounded.lm import Pretrained
+from unbounded.predict import OnlineModel, Reading
+from unbounded.store import Store
+from unbounded.store.records import Ranges, Runs
+
+BLOCK = 512
+"""Words that are read, and written down, at once."""
+
+SYNCED = 8192
+"""Words that are read between two syncs, one or two seconds; `read` ends in one."""
+
+SNAPSHOT_WORDS, SNAPSHOT_SHARE = 100_000, 50
+"""A state is set aside after so many words, or after one in so many of all, if that is more."""
+
+CLOSING_WORDS = 5_000
+"""Words that may be left for the next opening to read again, about a second."""
+
+
+@final
+class KeptMemory:
+    """One model, one folder. What `read` has returned from is there tomorrow.
+
+    Whoever opened it for writing is the only one who does; whoever opened it for reading sees the
+    past as it was then, and follows with `refresh`. Use it in a `with` statement, or `close` it.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        model: Pretrained,
+        config: MemoryConfig,
+        budget: Budget | None,
+        *,
+        write: bool,
+        show: Show,
+    ) -> None:
+        self.store = store
+        self.budget = budget
+        self.model = model
+        self.config = config
+        self.writes = write
+        self.events = store.events
+        rates = budget is not None and budget.policy == "surprise"
+        self._fresh: Callable[[], Mind] = lambda: Mind(model, config, rates=rates)
+        self._broken = False
+        self._mind, self._since = restored(store, self._fresh, show)
+
+    @property
+    def online(self) -> OnlineModel:
+        """The model itself, for asking; reading into it would not be written down."""
+        return self._mind.online
+
+    def __len__(self) -> int:
+        return self.store.ledger.entries
+
+    # Reading.
+
+    def read(
+        self, text: str, document: str = "text", *, line: int = 1, time: datetime | None = None
+    ) -> Surprise:
+        """Read a text, a sentence a line; durable when it returns.
+
+        `line` is the number of the first line, `time` when it was written, if that is not now.
+        """
+        lines = to_lines(text, document, line)
+        found = [Surprise.of(reading) for reading in self.follow(lines, time=time)]
+        if not found:
+            raise CorpusError(f"there are no words in {document!r}; give a text with words")
+        return Surprise.joined(found)
+
+    def follow(self, lines: Iterable[Line], *, time: datetime | None = None) -> Iterator[Reading]:
+        """Read lines, such as a `Reader`, a block at a time; all durable at the end.
+
+        What was given out before that is durable some `SYNCED` words later.
+        """
+        unsynced = 0
+        try:
+            for block in blocks(read_sentences(lines, self.model.tokenizer), BLOCK):
+                self._make_room(len(block.words))
+                yield self._read(block, time)
+                unsynced += len(block.words)
+                if unsynced >= SYNCED:
+                    self.store.sync()
+                    unsynced = 0
+                if self._since >= max(SNAPSHOT_WORDS, len(self) // SNAPSHOT_SHARE):
+                    self.snapshot()
+        finally:
+            if unsynced and not self._broken:
+                self.store.sync()
+
+    def _read(self, block: Block, time: datetime | None) -> Reading:
+        self._check_usable(write=True)
+        when = clock.time() if time is None else time.timestamp()
+        end = self.store.end
+        documents = [_label(name) for name in block.documents]
+        self.store.append(block.words, documents, _runs(block), when)
+        try:
+            reading = self._mind.read(block.words)
+        except BaseException:
+            # Half of it may be learned; on disk it is as if it had not been.
+            self._broken = True
+            self.store.undo(end)
+            raise
+        self._since += len(block.words)
+        return reading
+
+    # Asking.
+
+    def predict(self, text: str = "", n: int = 10, *, sources: int = 3) -> Prediction:
+        """The likeliest next words, after a text if there is one; teaches nothing."""
+        self._check_usable()
+        if n < 1:
+            raise SettingError(f"{n} words were asked for; ask for at least 1")
+        return predict(self._after(text), self.store, n, sources)
+
+    def score(self, text: str) -> Surprise:
+        """What each word's probability would be, sentence by sentence; teaches nothing.
+
+        The words of the text are not learned from, but who was right about them is.
+        """
+        found = list(self.scoring(to_lines(text, "text", 1)))
+        if not found:
+            raise CorpusError("there are no words to score; give a text with words")
+        return Surprise.joined(found)
+
+    def scoring(self, lines: Iterable[Line]) -> Iterator[Surprise]:
+        """`score` for lines, such as a `Reader`, a block at a time."""
+        self._check_usable()
+        model = self.online
+        for block in blocks(read_sentences(lines, self.model.tokenizer), BLOCK):
+            reading, model = model.ahead(block.words)
+            yield Surprise.of(reading)
+
+    def complete(self, text: str = "", words: int = 20, *, seed: int = 1) -> str:
+        """Go on writing: so many words after the text, drawn as likely as they are."""
+        self._check_usable()
+        if words < 1:
+            raise SettingError(f"{words} words were asked for; ask for at least 1")
+        random, model = np.random.default_rng(seed), self._after(text)
+        said: list[str] = []
+        for _ in range(words):
+            probs = model.predict().dense(len(model.vocabulary))[0]
+            drawn = random.choice(len(probs), p=probs / probs.sum())
+            said += model.vocabulary.decode(np.array([drawn]))
+            _, model = model.ahead(said[-1:])
+        return detokenize(said)
+
+    def _after(self, text: str) -> OnlineModel:
+        """The model behind a text that goes on."""
+        words = self._sentences(text)[:-1]
+        return self.online.ahead(words)[1] if words else self.online
+
+    def _sentences(self, text: str) -> list[str]:
+        lines = to_lines(text, "text", 1)
+        sentences = read_sentences(lines, self.model.tokenizer)
+        return [word for sentence in sentences for word in sentence.words]
+
+    # Forgetting.
+
+    def forget(
+        self,
+        *,
+        document: str | None = None,
+        before: datetime | None = None,
+        matching: str | None = None,
+        last: int | None = None,
+        show: Show = lambda done, total: None,
+    ) -> int:
+        """Be as if some words had never been read; how many. Durable when it returns.
+
+        What was read after the first of them is read again, at the speed of reading. `compact` then
+        takes them out of the files too.
+        """
+        self._check_usable(write=True)
+        ranges = chosen(self.store, document=document, before=before, matching=matching, last=last)
+        if ranges:
+            self._forget(ranges, show)
+            self.snapshot()
+        return sum(stop - start for start, stop in ranges)
+
+    def _forget(self, ranges: Ranges, show: Show) -> None:
+        # If it is interrupted, the next opening will finish it.
+        self._broken = True
+        self.store.forget(ranges)
+        self._mind, self._since = restored(self.store, self._fresh, show)
+        self._broken = False
+
+    def _make_room(self, words: int) -> None:
+        """Forget as much as the budget asks for before so many words come; in the files too."""
+        budget, before = self.budget, len(self)
+        if budget is None or before + words <= budget.entries:
+            return
+        self._check_usable(write=True)
+        self._forget(budget.to_go(self.store, self._mind.surprise), lambda done, total: None)
+        self.compact()
+        self.events.append(
+            f"at {before:,} entries, with a budget of {budget.entries:,}: "
+            f"{before - len(self):,} forgotten by {budget.policy}"
+        )
+
+    def compact(self) -> None:
+        """Write everything anew without what was forgotten: it is then in no file any more."""
+        self._check_usable(write=True)
+        self.store.compact(self._mind.state())
+        self._since = 0
+
+    # Care.
+
+    def snapshot(self) -> None:
+        """Set the state aside, so that the next opening need not read again; never fails a read."""
+        self._check_usable(write=True)
+        try:
+            self.store.snapshot(self._mind.state())
+        except StoreError as error:
+            self.events.append(str(error))
+        self._since = 0
+
+    def refresh(self, show: Show = lambda done, total: None) -> int | None:
+        """Follow the writer: how many words came; None if what was there has changed."""
+        self._check_usable()
+        if self.writes:
+            return 0
+        seen = self.store.marker()
+        came = self.store.refresh()
+        if came is None:
+            self._mind, self._since = restored(self.store, self._fresh, show)
+            return None
+        for words in self.store.replay(seen):
+            self._mind.read(words)
+        return came
+
+    def stats(self) -> dict[str, Any]:
+        """Entries, words, documents, bytes by part, growth."""
+        return stats(self.store, self._mind)
+
+    def check(self, *, deep: bool = False, show: Show = lambda done, total: None) -> list[Finding]:
+        """What is wrong, and what to do; nothing if all is well.
+
+        With `deep` the whole journal is read again, and the state must come out the same.
+        """
+        return check(self.store, self._mind, self._fresh if deep else None, show)
+
+    def export(self, path: str) -> int:
+        """Write every word that is left to a Parquet file; how many."""
+        return export(self.store, path)
+
+    def close(self) -> None:
+        """Set the state aside if there is enough new, and let the next writer in."""
+        usable = self.writes and not self._broken and not self.store.closed
+        # To read a few thousand words again is faster than to write a large state.
+        if usable and self._since > min(CLOSING_WORDS, len(self) // SNAPSHOT_SHARE):
+            self.snapshot()
+        self.store.close()
+
+    def __enter__(self) -> "KeptMemory":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is None:
+            self.close()
+        else:
+            # What went wrong is what must be heard of.
+            with suppress(StoreError, OSError):
+                self.close()
+
+    def _check_usable(self, *, write: bool = False) -> None:
+        if self.store.closed:
+            raise StoreError(f"{self.store.folder} was closed; open it again")
+        if self._broken:
+            raise StoreError(
+                f"{self.store.folder} was interrupted while it learned; close it and open it again"
+            )
+        if write and not self.writes:
+            raise StoreError(f"{self.store.folder} was opened for reading; open it for writing")
+
+
+def to_lines(text: str, document: str, first: int) -> list[Line]:
+    """The lines of a text under a name; refuses what is no text."""
+    if "\0" in text:
+        raise CorpusError(f"{document!r} is not text (it has NUL bytes); give text")
+    return [Line(document, number, line) for number, line in enumerate(text.split("\n"), first)]
+
+
+def _label(name: str) -> str:
+    """A name as it can be written down, whatever bytes a file's name had."""
+    return name.encode("utf-8", "replace").decode()
+
+
+def _runs(block: Block) -> Runs:
+    """Where documents and lines change within a block."""
+    new = np.ones(len(block.words), bool)
+    new[1:] = (np.diff(block.document) != 0) | (np.diff(block.line) != 0)
+    starts = np.flatnonzero(new)
+    lengths = np.diff(np.append(starts, len(new)))
+    return np.stack([block.document[starts], block.line[starts], lengths], axis=1)

@@ -1,0 +1,123 @@
+"""Opening a memory, or making one: for one model, and with settings that stay."""
+
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from unbounded.config import MemoryConfig
+from unbounded.errors import SettingError, StoreError
+from unbounded.keep.budget import Budget
+from unbounded.keep.kept import KeptMemory
+from unbounded.keep.restoring import Show
+from unbounded.lm import Pretrained, load_model
+from unbounded.predict import Kernel
+from unbounded.store import Disk, RealDisk, Store
+from unbounded.store.layout import is_new, read_about
+from unbounded.store.store import create
+
+
+def open(
+    path: str | Path,
+    model: Pretrained | str | Path | None = None,
+    *,
+    mode: str = "write",
+    config: MemoryConfig | None = None,
+    budget: Budget | None = None,
+    show: Show = lambda done, total: None,
+    disk: Disk | None = None,
+) -> KeptMemory:
+    """Open a memory, and make it if there is none; `with unbounded.open(…) as memory` closes it.
+
+    A memory belongs to the model that made it, and remembers where that was. `mode` is `write`, of
+    which there can be one at a time, or `read`. `config` and `budget` are for a new memory: they
+    stay. `show` hears how much had to be read again.
+    """
+    folder, disk = Path(path), disk or RealDisk()
+    if mode not in ("write", "read"):
+        raise SettingError(f"mode {mode!r} is unknown; use write or read")
+    try:
+        if is_new(folder):
+            if mode == "read" or model is None:
+                need = "there is nothing to read" if mode == "read" else "a new one needs a model"
+                raise StoreError(f"{folder} is not a memory yet, and {need}; make it with a model")
+            model, where = _loaded(model)
+            create(folder, _about(model, where, config or MemoryConfig(), budget), disk)
+        about = read_about(folder)
+        model = _checked(folder, about, model)
+        kept, limit = _config(folder, about, config), _budget(folder, about, budget)
+        store = Store(folder, write=mode == "write", disk=disk)
+    except OSError as error:
+        raise StoreError(
+            f"{folder} cannot be opened ({error.strerror}); choose another place"
+            + ("" if mode == "read" else ", or open it for reading")
+        ) from error
+    try:
+        return KeptMemory(store, model, kept, limit, write=mode == "write", show=show)
+    except BaseException:
+        store.close()
+        raise
+
+
+def _about(
+    model: Pretrained, where: str | None, config: MemoryConfig, budget: Budget | None
+) -> dict[str, Any]:
+    return {
+        "model": {"fingerprint": model.fingerprint, "path": where},
+        "settings": asdict(config),
+        "budget": None if budget is None else asdict(budget),
+        "created": int(time.time()),
+    }
+
+
+def _loaded(model: Pretrained | str | Path) -> tuple[Pretrained, str | None]:
+    if isinstance(model, Pretrained):
+        return model, None
+    return load_model(Path(model)), str(Path(model).absolute())
+
+
+def _checked(
+    folder: Path, about: dict[str, Any], model: Pretrained | str | Path | None
+) -> Pretrained:
+    """The model, if it is the one that the memory belongs to."""
+    if model is None:
+        known: str | None = about["model"]["path"]
+        if known is None or not Path(known).exists():
+            where = "" if known is None else f" (it was {known})"
+            raise StoreError(
+                f"{folder} belongs to a model that is not there{where}; give the model"
+            )
+        model = known
+    found = _loaded(model)[0]
+    if found.fingerprint != about["model"]["fingerprint"]:
+        where = about["model"]["path"]
+        raise StoreError(
+            f"{folder} belongs to another model{f' ({where})' if where else ''}; give that one, "
+            "or another folder for a new memory"
+        )
+    return found
+
+
+def _config(folder: Path, about: dict[str, Any], asked: MemoryConfig | None) -> MemoryConfig:
+    """The settings that the memory was made with; refuses to be asked for others."""
+    had = dict(about["settings"])
+    for name in ("kernel", "local_kernel"):
+        if had[name] is not None:
+            had[name] = Kernel(**had[name])
+    config = MemoryConfig(**had)
+    if asked is not None and asked != config:
+        raise SettingError(
+            f"{folder} was made with {config}; its settings stay: leave them out, or make another"
+        )
+    return config
+
+
+def _budget(folder: Path, about: dict[str, Any], asked: Budget | None) -> Budget | None:
+    """The budget that the memory was made with; refuses to be asked for another."""
+    had = None if about["budget"] is None else Budget(**about["budget"])
+    if asked is not None and asked != had:
+        raise SettingError(
+            f"{folder} was made with {had or 'no budget'}; that stays: leave it out, or make "
+            "another memory"
+        )
+    return had

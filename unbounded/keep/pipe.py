@@ -1,0 +1,31 @@
+"""Lines out of a pipe as they come: nobody waits for a block to be full."""
+
+import codecs
+import os
+from collections.abc import Iterator
+
+from unbounded.corpus import Line
+from unbounded.errors import CorpusError
+
+AT_ONCE = 1 << 16
+
+
+def batches(file: int, document: str) -> Iterator[list[Line]]:
+    """The lines that have come since the last batch, at least one; ends with the pipe.
+
+    Broken UTF-8 is read as U+FFFD. A last line without an end is a line.
+    """
+    decoder = codecs.getincrementaldecoder("utf-8-sig")("replace")
+    rest, number = "", 1
+    while True:
+        data = os.read(file, AT_ONCE)
+        if b"\0" in data:
+            raise CorpusError(f"{document} is not text (it has NUL bytes); UTF-8 is needed")
+        *whole, rest = (rest + decoder.decode(data, final=not data)).split("\n")
+        if not data and rest:
+            whole.append(rest)
+        if whole:
+            yield [Line(document, number + i, text) for i, text in enumerate(whole)]
+            number += len(whole)
+        if not data:
+            return

@@ -1,0 +1,102 @@
+"""Writing the journal anew without what was forgotten, so that no file holds it any more."""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from unbounded.errors import StoreError
+from unbounded.store.disk import ASIDE, Disk, sync_folder, write_all
+from unbounded.store.layout import journal_path, remove, snapshot_path
+from unbounded.store.ledger import Ledger, Left
+from unbounded.store.records import (
+    DOCUMENT,
+    START,
+    WORDS,
+    Words,
+    json_payload,
+    to_bytes,
+    words_payload,
+)
+from unbounded.store.snapshot import Snapshot, write_snapshot
+
+Blocks = Iterable[tuple[Words, Left]]
+
+
+def compact(
+    disk: Disk,
+    folder: Path,
+    generation: int,
+    ledger: Ledger,
+    blocks: Blocks,
+    arrays: Mapping[str, np.ndarray],
+) -> None:
+    """Write that generation beside the present one; the rename of its journal is the switch.
+
+    Before the rename the old generation counts, after it the new one, and opening removes the
+    other: a crash at any moment leaves one whole memory.
+    """
+    path = journal_path(folder, generation)
+    aside = path.with_name(path.name + ASIDE)
+    snapshot: Snapshot | None = None
+    try:
+        records, end = _write_left(disk, aside, ledger, blocks)
+        where = snapshot_path(folder, generation, records)
+        snapshot = Snapshot(where, generation, records, end, ledger.entries, ledger.entries)
+        write_snapshot(disk, snapshot, arrays)
+        disk.replace(aside, path)
+        # Here it counts, whatever happens next.
+        snapshot = None
+        sync_folder(disk, folder)
+    except (OSError, StoreError) as error:
+        remove(aside)
+        if snapshot is not None:
+            remove(snapshot.path)
+        if isinstance(error, StoreError):
+            raise
+        raise StoreError(
+            f"{path} could not be written ({error.strerror}); nothing but what was forgotten "
+            "can be lost: make room there and compact again"
+        ) from error
+
+
+def _write_left(disk: Disk, path: Path, ledger: Ledger, blocks: Blocks) -> tuple[int, int]:
+    """Write what is left to a file; how many records, and where they end."""
+    file = disk.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    try:
+        write_all(disk, file, START)
+        number, end = 0, len(START)
+        for kind, payload in _left(ledger, blocks):
+            data = to_bytes(kind, number, payload)
+            write_all(disk, file, data)
+            number, end = number + 1, end + len(data)
+        disk.sync(file)
+    finally:
+        os.close(file)
+    return number, end
+
+
+def _left(ledger: Ledger, blocks: Blocks) -> Iterator[tuple[int, bytes]]:
+    """Documents that still have words, and these, cut as they were read."""
+    numbers: dict[int, int] = {}
+    for words, left in blocks:
+        runs = _runs_left(words, left)
+        if not len(runs):
+            continue
+        for old in dict.fromkeys(runs[:, 0].tolist()):
+            if old not in numbers:
+                numbers[old] = len(numbers)
+                named = ledger.documents[old]
+                yield DOCUMENT, json_payload({"name": named.name, "time": named.time})
+        runs[:, 0] = [numbers[old] for old in runs[:, 0].tolist()]
+        every = words.words
+        kept = every if left.all() else [every[i] for i in np.flatnonzero(left)]
+        yield WORDS, words_payload(words.time, runs, kept)
+
+
+def _runs_left(words: Words, left: np.ndarray) -> np.ndarray:
+    starts = np.cumsum(words.runs[:, 2]) - words.runs[:, 2]
+    runs = words.runs.copy()
+    runs[:, 2] = np.add.reduceat(left.astype(np.int32), starts)
+    return runs[runs[:, 2] > 0]

@@ -1,0 +1,131 @@
+"""A memory's folder: which names there are, which format, and how to tell it from a foreign one.
+
+    MEMORY/
+      format.json               format, model, settings; written last: it makes the memory
+      journal-GENERATION.log    what was read, in order: the truth (`records.py`)
+      acknowledged              how far the journal was promised to be on disk
+      snapshot-GENERATION-N/    the state after N records of that journal, rebuilt from it if lost
+      lock                      held by the one writer
+
+`compact` writes the next generation; the highest journal is the one that counts.
+"""
+
+import re
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from unbounded.errors import StoreError
+from unbounded.store import acknowledged, lock
+from unbounded.store.disk import ASIDE, Disk, write_file
+from unbounded.store.snapshot import sealed, unsealed
+
+FORMAT = 1
+"""What this version writes, and with the numbered upgrades all that it reads."""
+
+NAME, KIND = "format.json", "unbounded memory"
+
+Upgrade = Callable[[dict[str, Any]], dict[str, Any]]
+
+UPGRADES: dict[int, Upgrade] = {}
+"""From format n to n + 1: what becomes of format.json; told what it says, gives what it should."""
+
+_JOURNAL = re.compile(r"journal-(\d{8})\.log")
+_SNAPSHOT = re.compile(r"snapshot-(\d{8})-(\d{12})")
+
+
+def journal_path(folder: Path, generation: int) -> Path:
+    """Where a generation's journal is."""
+    return folder / f"journal-{generation:08}.log"
+
+
+def snapshot_path(folder: Path, generation: int, records: int) -> Path:
+    """Where the snapshot after so many records is."""
+    return folder / f"snapshot-{generation:08}-{records:012}"
+
+
+def generation_of(folder: Path) -> int:
+    """The generation that counts."""
+    found = [int(m[1]) for path in folder.iterdir() if (m := _JOURNAL.fullmatch(path.name))]
+    if not found:
+        raise StoreError(
+            f"{folder} has lost its journal (journal-….log); restore the folder from a copy"
+        )
+    return max(found)
+
+
+def snapshot_paths(folder: Path, generation: int) -> list[Path]:
+    """The snapshots of a generation, newest first."""
+    every = ((path, _SNAPSHOT.fullmatch(path.name)) for path in folder.iterdir())
+    mine = [path for path, match in every if match and int(match[1]) == generation]
+    return sorted(mine, reverse=True)
+
+
+def is_new(folder: Path) -> bool:
+    """Whether a memory can be made here: nothing is here, or what a crash left of making one."""
+    if not folder.exists():
+        return True
+    if not folder.is_dir():
+        raise StoreError(
+            f"{folder} is a file, and a memory is a folder; give a folder of a memory, or a new one"
+        )
+    names = [path.name for path in folder.iterdir()]
+    if NAME in names:
+        return False
+    ours = {lock.NAME, acknowledged.NAME, journal_path(folder, 1).name}
+    strange = sorted(name for name in names if name not in ours and not name.endswith(ASIDE))
+    if strange:
+        raise StoreError(
+            f"{folder} is not a memory (it has {strange[0]} and no {NAME}); give the folder of a "
+            "memory, or one that does not exist yet"
+        )
+    return True
+
+
+def write_about(disk: Disk, folder: Path, about: Mapping[str, Any]) -> None:
+    """Say what the memory is."""
+    write_file(disk, folder / NAME, sealed({"kind": KIND, "format": FORMAT, **about}))
+
+
+def read_about(folder: Path, upgrades: Mapping[int, Upgrade] = UPGRADES) -> dict[str, Any]:
+    """What the memory is, in the present format; clear refusals of all that is none."""
+    path = folder / NAME
+    try:
+        value = unsealed(path.read_bytes())
+        kind, found = value["kind"], value["format"]
+    except FileNotFoundError:
+        raise StoreError(
+            f"{folder} is not a memory (it has no {NAME}); give another folder"
+        ) from None
+    except (ValueError, KeyError, UnicodeDecodeError) as error:
+        raise StoreError(
+            f"{path} is damaged ({str(error).splitlines()[0]}); restore it from a copy"
+        ) from None
+    if kind != KIND or not isinstance(found, int):
+        raise StoreError(f"{path} is of {kind!r}, not of a memory; give another folder")
+    newest = max([FORMAT, *(number + 1 for number in upgrades)])
+    if found > newest:
+        raise StoreError(
+            f"{folder} was written in format {found}; this version reads up to {newest}: "
+            "upgrade unbounded"
+        )
+    for number in range(found, newest):
+        value = {**upgrades[number](value), "format": number + 1}
+    return value
+
+
+def remove_litter(folder: Path, generation: int) -> None:
+    """Remove what a crash left behind: things written aside, and other generations."""
+    for path in folder.iterdir():
+        match = _JOURNAL.fullmatch(path.name) or _SNAPSHOT.fullmatch(path.name)
+        if path.name.endswith(ASIDE) or (match and int(match[1]) != generation):
+            remove(path)
+
+
+def remove(path: Path) -> None:
+    """Remove a file or a folder; gone already is gone."""
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)

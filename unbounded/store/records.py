@@ -1,0 +1,141 @@
+"""The journal's records: what was read, in the order it was read, as bytes with a checksum.
+
+    record   length u32 | crc32 u32 | kind u8, 3 zero bytes | number u64 | payload
+    payload  document: JSON, name and time
+             words: time f64, words u32, runs u32, runs × (document, line, words) i32, and the words
+             in UTF-8, one a line
+             forget: JSON, ranges of positions
+
+The checksum is over all but the length and itself; records are numbered from 0 without a gap.
+"""
+
+import json
+import struct
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Int
+
+START = b"unbounded journal 1\n"
+"""What a journal begins with."""
+
+DOCUMENT, WORDS, FORGET = 1, 2, 3
+
+_HEAD = struct.Struct("<IIB3xQ")
+_WORDS = struct.Struct("<dII")
+_UNSUMMED = 8
+
+LONGEST = 1 << 28
+"""A record says it is longer only if it is damaged."""
+
+Runs = Int[np.ndarray, "runs 3"]
+"""Document, line and number of words of each stretch that lies in one line."""
+
+Ranges = list[tuple[int, int]]
+"""Positions from the first to before the second."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """One record and where it lies; `end` is where the next begins."""
+
+    kind: int
+    number: int
+    start: int
+    end: int
+    payload: memoryview
+
+
+@dataclass(frozen=True)
+class Words:
+    """A block of words as it was read."""
+
+    time: float
+    runs: Runs
+    text: memoryview
+
+    @property
+    def count(self) -> int:
+        """How many words there are."""
+        return int(self.runs[:, 2].sum())
+
+    @property
+    def words(self) -> list[str]:
+        """The words themselves."""
+        return str(self.text, "utf-8").split("\n")
+
+
+def to_bytes(kind: int, number: int, payload: bytes) -> bytes:
+    """A record."""
+    head = _HEAD.pack(len(payload), 0, kind, number)
+    crc = zlib.crc32(payload, zlib.crc32(head[_UNSUMMED:]))
+    return _HEAD.pack(len(payload), crc, kind, number) + payload
+
+
+def records(data: memoryview, start: int, number: int, base: int = 0) -> Iterator[Record]:
+    """The records from `start` on, up to the first that is not whole; `number` is the first's.
+
+    The data begin at place `base` of the file.
+    """
+    while (found := record_at(data, start, number, base)) is not None:
+        yield found
+        start, number = found.end, number + 1
+
+
+def record_at(data: memoryview, start: int, number: int, base: int = 0) -> Record | None:
+    """The record at a place, if it is whole and has that number."""
+    at = start - base
+    if at + _HEAD.size > len(data):
+        return None
+    length, crc, kind, found = _HEAD.unpack_from(data, at)
+    end = at + _HEAD.size + length
+    if length > LONGEST or end > len(data) or found != number:
+        return None
+    if zlib.crc32(data[at + _UNSUMMED : end]) != crc:
+        return None
+    return Record(kind, number, start, base + end, data[at + _HEAD.size : end])
+
+
+def words_payload(time: float, runs: Runs, words: Sequence[str]) -> bytes:
+    """A block of words, as bytes."""
+    table = np.ascontiguousarray(runs, "<i4").tobytes()
+    return _WORDS.pack(time, len(words), len(runs)) + table + "\n".join(words).encode()
+
+
+def read_words(payload: memoryview) -> Words:
+    """The block of words that the bytes hold."""
+    time, count, runs = _WORDS.unpack_from(payload)
+    table = np.frombuffer(payload, "<i4", 3 * runs, _WORDS.size).reshape(-1, 3)
+    found = Words(time, table, payload[_WORDS.size + 12 * runs :])
+    if found.count != count or count == 0:
+        raise ValueError(f"{found.count} words in lines, {count} in all")
+    return found
+
+
+def json_payload(value: Mapping[str, Any]) -> bytes:
+    """A small value, as bytes."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def read_json(payload: memoryview) -> dict[str, Any]:
+    """The small value that the bytes hold."""
+    value = json.loads(bytes(payload))
+    if not isinstance(value, dict):
+        raise ValueError("not an object")
+    return value
+
+
+def ranges_payload(ranges: Ranges) -> bytes:
+    """Ranges of positions, as bytes."""
+    return json_payload({"ranges": [[start, stop] for start, stop in ranges]})
+
+
+def read_ranges(payload: memoryview) -> Ranges:
+    """The ranges of positions that the bytes hold."""
+    ranges: Ranges = [(int(start), int(stop)) for start, stop in read_json(payload)["ranges"]]
+    if not ranges:
+        raise ValueError("no ranges")
+    return ranges

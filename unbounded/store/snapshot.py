@@ -1,0 +1,162 @@
+"""Snapshots: named arrays in one file, npy after npy, and a manifest with a checksum of each."""
+
+import io
+import json
+import os
+import shutil
+import zlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from unbounded.errors import StoreError
+from unbounded.store.disk import ASIDE, Disk, sync_folder, write_all, write_file
+
+ARRAYS, MANIFEST = "arrays.npy", "manifest.json"
+
+_PIECE = 1 << 22
+_HEAD = 4096
+_ALIGNED = 64
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What a snapshot says of itself: the state after these records of that journal."""
+
+    path: Path
+    generation: int
+    records: int
+    """How many of the journal's records it has seen."""
+    end: int
+    """Where in the journal these end."""
+    positions: int
+    """How many words these hold, forgotten ones among them."""
+    entries: int
+    """How many of them are in the state."""
+
+
+def write_snapshot(disk: Disk, about: Snapshot, arrays: Mapping[str, np.ndarray]) -> None:
+    """Write aside, sync, rename: it is wholly there or not at all."""
+    aside = about.path.with_name(about.path.name + ASIDE)
+    shutil.rmtree(aside, ignore_errors=True)
+    try:
+        aside.mkdir()
+        places = _write_arrays(disk, aside / ARRAYS, arrays)
+        write_file(disk, aside / MANIFEST, sealed(_json(about) | {"arrays": places}))
+        shutil.rmtree(about.path, ignore_errors=True)
+        disk.replace(aside, about.path)
+        sync_folder(disk, about.path.parent)
+    except OSError as error:
+        raise StoreError(
+            f"{about.path} could not be written ({error.strerror}); the journal has everything: "
+            "make room there and go on"
+        ) from error
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def _write_arrays(
+    disk: Disk, path: Path, arrays: Mapping[str, np.ndarray]
+) -> dict[str, dict[str, int]]:
+    places: dict[str, dict[str, int]] = {}
+    file = disk.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    try:
+        at, held = 0, bytearray()
+        for name, array in arrays.items():
+            array = np.require(array, requirements="C")
+            head = io.BytesIO()
+            described = np.lib.format.header_data_from_array_1_0(array)
+            np.lib.format.write_array_header_1_0(head, described)
+            body = array.reshape(-1).view(np.uint8).data
+            fill = b"\0" * (-(len(head.getvalue()) + len(body)) % _ALIGNED)
+            crc, size = 0, 0
+            for part in (memoryview(head.getvalue()), body, memoryview(fill)):
+                for first in range(0, len(part), _PIECE):
+                    piece = part[first : first + _PIECE]
+                    crc = zlib.crc32(piece, crc)
+                    held += piece
+                    if len(held) >= _PIECE:
+                        write_all(disk, file, held)
+                        held = bytearray()
+                size += len(part)
+            places[name] = {"start": at, "size": size, "crc32": crc}
+            at += size
+        write_all(disk, file, held)
+        disk.sync(file)
+    finally:
+        os.close(file)
+    return places
+
+
+def read_manifest(path: Path) -> tuple[Snapshot, dict[str, dict[str, int]]]:
+    """What a snapshot says of itself and where its arrays are; `ValueError` if it is damaged."""
+    value = unsealed((path / MANIFEST).read_bytes())
+    places = value.pop("arrays")
+    if value.pop("name") != path.name:
+        raise ValueError("it is of another snapshot")
+    return Snapshot(path=path, **value), places
+
+
+def read_arrays(path: Path) -> dict[str, np.ndarray]:
+    """The arrays, each checked, for whoever asked to keep; `ValueError` if they are damaged."""
+    _, places = read_manifest(path)
+    size = (path / ARRAYS).stat().st_size
+    if size != sum(place["size"] for place in places.values()):
+        raise ValueError(f"{ARRAYS} has {size:,} bytes")
+    with (path / ARRAYS).open("rb", buffering=0) as file:
+        return {name: _read_array(file, place) for name, place in places.items()}
+
+
+def _read_array(file: io.FileIO, place: Mapping[str, int]) -> np.ndarray:
+    first, last = place["start"], place["start"] + place["size"]
+    wrong = f"{ARRAYS} is damaged between bytes {first:,} and {last:,}"
+    file.seek(first)
+    head = io.BytesIO(file.read(min(place["size"], _HEAD)))
+    try:
+        if np.lib.format.read_magic(head) != (1, 0):
+            raise ValueError(wrong)
+        shape, fortran, dtype = np.lib.format.read_array_header_1_0(head)
+    except Exception as error:  # whatever damage does to a header
+        raise ValueError(wrong) from error
+    start, count = head.tell(), int(np.prod(shape, dtype=np.int64))
+    rest = place["size"] - start - count * dtype.itemsize
+    if fortran or dtype.hasobject or not 0 <= rest < _ALIGNED:
+        raise ValueError(wrong)
+    # Read where it will stay, so that nobody has to copy it.
+    array = np.empty(shape, dtype)
+    file.seek(first + start)
+    crc = zlib.crc32(head.getvalue()[:start])
+    for body in (array.reshape(-1).view(np.uint8).data, memoryview(bytearray(rest))):
+        for at in range(0, len(body), _PIECE):
+            piece = body[at : at + _PIECE]
+            if file.readinto(piece) != len(piece):
+                raise ValueError(wrong)
+            crc = zlib.crc32(piece, crc)
+    if crc != place["crc32"]:
+        raise ValueError(wrong)
+    return array
+
+
+def sealed(value: Mapping[str, Any]) -> bytes:
+    """A small value as JSON, with a checksum of itself."""
+    return json.dumps({**value, "crc32": _seal(value)}, indent=1, ensure_ascii=False).encode()
+
+
+def unsealed(data: bytes) -> dict[str, Any]:
+    """What was sealed; `ValueError` if it is not as it was."""
+    value = json.loads(data)
+    if not isinstance(value, dict) or value.pop("crc32", None) != _seal(value):
+        raise ValueError("its checksum is wrong")
+    return value
+
+
+def _seal(value: Mapping[str, Any]) -> int:
+    return zlib.crc32(json.dumps(value, sort_keys=True).encode())
+
+
+def _json(about: Snapshot) -> dict[str, Any]:
+    value = asdict(about)
+    return {"name": value.pop("path").name, **value}
