@@ -49,28 +49,29 @@ def made(rng: np.random.Generator, words: int, fill: str) -> tuple[np.ndarray, n
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("asked", QUERIES)
 @pytest.mark.parametrize("fill", BYTES)
+@pytest.mark.parametrize("many", range(1, TILE + 1))
 @pytest.mark.parametrize("scale", [0.0, 1e-6, 0.01, 1e30, 3e38])
 def test_distances_are_those_of_the_definition_to_the_bit(
-    variant: str, asked: str, fill: str, scale: float
+    variant: str, asked: str, fill: str, scale: float, many: int
 ) -> None:
     rng = np.random.default_rng(0)
     queries = np.stack([QUERIES[asked](rng) for _ in range(TILE)]).astype(np.int8)
     offsets = rng.normal(0, 50, TILE).astype(np.float32)
     scales = (scale * np.arange(1, TILE + 1) / TILE).astype(np.float32)
-    kinds: list[tuple[Any, int, int, Callable[[np.ndarray], np.ndarray]]] = [
-        (DISTANCES[variant], WORDS, LENGTH, levels),
-        (TO_CENTROIDS[variant], CENTROID_WORDS, CENTROID_WORDS - 1, centroid_levels),
+    asks: list[tuple[Any, int, int, Callable[[np.ndarray], np.ndarray], tuple[int, ...]]] = [
+        (DISTANCES[variant], WORDS, LENGTH, levels, (many,)),
+        (TO_CENTROIDS[variant], CENTROID_WORDS, CENTROID_WORDS - 1, centroid_levels, ()),
     ]
-    for ask, words, length, levels_of in kinds:
+    for ask, words, length, levels_of, how_many in asks:
         made_chunks = [made(rng, words, fill) for _ in range(2)]
         chunks = np.stack([chunk for _, chunk in made_chunks])
         for number, (codes, _) in enumerate(made_chunks):
             out = np.empty((TILE, CHUNK), np.float32)
-            ask(chunks, number, queries, offsets, scales, out)
-            for query, offset, by, row in zip(queries, offsets, scales, out, strict=True):
-                products = levels_of(codes) @ query.astype(np.int64)
-                expected = from_products(offset, by, lengths(codes, length), products)
-                np.testing.assert_array_equal(row.view(np.uint32), expected.view(np.uint32))
+            ask(chunks, number, queries, offsets, scales, *how_many, out)
+            for i in range(many if how_many else TILE):
+                products = levels_of(codes) @ queries[i].astype(np.int64)
+                expected = from_products(offsets[i], scales[i], lengths(codes, length), products)
+                np.testing.assert_array_equal(out[i].view(np.uint32), expected.view(np.uint32))
 
 
 def test_fetching_changes_nothing() -> None:

@@ -165,7 +165,7 @@ def _merge(queries, keys, products, query_norms, key_norms, low, high, first, be
         if count < k:
             count = keep(here, there, seen, np.uint32(0), INFINITY, near_bits, near_places)
         norms = query_norms[t] + largest
-        if limit == INFINITY or limit < _bits(_CANCELLED * norms):
+        if min(limit, near_bits[:count].max()) < _bits(_CANCELLED * norms):
             near = near_bits.view(np.float32)
             for i in range(count):
                 if near[i] < _CANCELLED * norms:

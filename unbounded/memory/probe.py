@@ -231,7 +231,7 @@ def _guess(chunks, queries, offsets, scales, visits, start, k, seen, room, limit
         which, many = visits[at, 0], _take(visits, at, queries, offsets, scales, tile)
         if at + many < len(visits):
             fetch(codes, heads[visits[at + many, 0]])
-        distances(codes, heads[which], asked, tile_offsets, tile_scales, out)
+        distances(codes, heads[which], asked, tile_offsets, tile_scales, many, out)
         for j in range(many):
             i = visits[at + j, 1] - start
             for slot in range(min(CHUNK, lengths[which])):
@@ -268,7 +268,7 @@ def _look(chunks, own, queries, offsets, scales, visits, start, kept):
                 fetch(codes, following[chunk])
             elif at + many < len(visits):
                 fetch(codes, heads[visits[at + many, 0]])
-            distances(codes, chunk, asked, tile_offsets, tile_scales, out)
+            distances(codes, chunk, asked, tile_offsets, tile_scales, many, out)
             for j in range(many):
                 i = visits[at + j, 1] - start
                 if counts[i] <= most:
@@ -279,7 +279,7 @@ def _look(chunks, own, queries, offsets, scales, visits, start, kept):
             chunk = following[chunk]
         for first in range(0, own_starts[which + 1] - own_starts[which], CHUNK):
             chunk = own_heads[which] + first // CHUNK
-            distances(own_codes, chunk, asked, tile_offsets, tile_scales, out)
+            distances(own_codes, chunk, asked, tile_offsets, tile_scales, many, out)
             for j in range(many):
                 i = visits[at + j, 1] - start
                 earlier = _earlier(own_starts, order, which, visits[at + j, 1])

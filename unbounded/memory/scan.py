@@ -147,19 +147,22 @@ def _write(builder, arguments, words_a_code, length, halves, queries):
             stored.align = 1
 
 
-_multiply_codes = _multiplier(WORDS, LENGTH, halves=True, queries=TILE)
-_multiply_centroids = _multiplier(CENTROID_WORDS, CENTROID_WORDS - 1, halves=False, queries=TILE)
+# A tile that is not full is not computed in full: in a large memory few queries share a list.
+_one_to_codes, _two_to_codes, _all_to_codes = (
+    _multiplier(WORDS, LENGTH, halves=True, queries=queries) for queries in (1, 2, TILE)
+)
+_all_to_centroids = _multiplier(CENTROID_WORDS, CENTROID_WORDS - 1, halves=False, queries=TILE)
 
 
 @numba.njit(cache=True, nogil=True)
 @no_type_check
-def _plainly(chunks, chunk, queries, offsets, scales, out, words_a_code, length, halves):
+def _plainly(chunks, chunk, queries, offsets, scales, many, out, words_a_code, length, halves):
     """What a `_multiplier` does, one product at a time, sixteen codes side by side."""
     codes = chunks[chunk]
     lengths = codes.view(np.float32)
     products = np.empty(GROUP, np.int32)
     axes_a_word, mask = (8, np.uint32(15)) if halves else (4, np.uint32(255))
-    for query in range(TILE):
+    for query in range(many):
         for group in range(CHUNK // GROUP):
             first = group * GROUP * words_a_code
             products[:] = 0
@@ -179,56 +182,46 @@ def _plainly(chunks, chunk, queries, offsets, scales, out, words_a_code, length,
 
 @numba.njit(cache=True, nogil=True)
 @no_type_check
-def plain_distances(codes, chunk, queries, offsets, scales, out):
+def plain_distances(codes, chunk, queries, offsets, scales, many, out):
     """The definition of `distances`."""
-    _plainly(codes, chunk, queries, offsets, scales, out, WORDS, LENGTH, True)
+    _plainly(codes, chunk, queries, offsets, scales, many, out, WORDS, LENGTH, True)
 
 
 @numba.njit(cache=True, nogil=True)
 @no_type_check
-def wide_distances(codes, chunk, queries, offsets, scales, out):
+def wide_distances(codes, chunk, queries, offsets, scales, many, out):
     """`distances` with wide instructions."""
-    _multiply_codes(
-        address(codes, chunk),
-        address(queries, 0),
-        address(offsets, 0),
-        address(scales, 0),
-        address(out, 0),
-    )
+    codes_at, queries_at = address(codes, chunk), address(queries, 0)
+    offsets_at, scales_at, out_at = address(offsets, 0), address(scales, 0), address(out, 0)
+    if many == 1:
+        _one_to_codes(codes_at, queries_at, offsets_at, scales_at, out_at)
+    elif many == 2:
+        _two_to_codes(codes_at, queries_at, offsets_at, scales_at, out_at)
+    else:
+        _all_to_codes(codes_at, queries_at, offsets_at, scales_at, out_at)
 
 
 @numba.njit(cache=True, nogil=True)
 @no_type_check
 def plain_to_centroids(centroids, chunk, queries, offsets, scales, out):
     """The definition of `to_centroids`."""
-    _plainly(
-        centroids,
-        chunk,
-        queries,
-        offsets,
-        scales,
-        out,
-        CENTROID_WORDS,
-        CENTROID_WORDS - 1,
-        False,
-    )
+    words, length = CENTROID_WORDS, CENTROID_WORDS - 1
+    _plainly(centroids, chunk, queries, offsets, scales, TILE, out, words, length, False)
 
 
 @numba.njit(cache=True, nogil=True)
 @no_type_check
 def wide_to_centroids(centroids, chunk, queries, offsets, scales, out):
     """`to_centroids` with wide instructions."""
-    _multiply_centroids(
-        address(centroids, chunk),
-        address(queries, 0),
-        address(offsets, 0),
-        address(scales, 0),
-        address(out, 0),
-    )
+    centroids_at, queries_at = address(centroids, chunk), address(queries, 0)
+    offsets_at, scales_at, out_at = address(offsets, 0), address(scales, 0), address(out, 0)
+    _all_to_centroids(centroids_at, queries_at, offsets_at, scales_at, out_at)
 
 
 distances: Any = wide_distances if WIDE else plain_distances
-"""Squared distances of a tile of queries, (TILE, CHUNK) into `out`, to a chunk of codes."""
+"""Squared distances of the first `many` queries of a tile, rows of `out`, to a chunk of codes.
+
+The other rows are left as they are, or written over."""
 
 to_centroids: Any = wide_to_centroids if WIDE else plain_to_centroids
 """The same to a chunk of centroids, for which a query has another offset and scale."""

@@ -11,6 +11,9 @@ from unbounded.memory.nearest import Nearest, squared_norms
 from unbounded.memory.rows import Rows
 from unbounded.types import Distances, Hidden, Positions
 
+# Keys that are stored and searched together however small the window is.
+_TOGETHER = 4096
+
 
 @final
 class Window(Index):
@@ -49,8 +52,8 @@ class Window(Index):
 
     @property
     def room(self) -> int:
-        """As many as the window holds: a longer block would only take more space."""
-        return self.size
+        """As many as the window holds, or some thousands: a longer block only takes more space."""
+        return max(self.size, _TOGETHER)
 
     def _append(self, keys: Hidden) -> None:
         self._store(keys[-self.size :])
