@@ -4,16 +4,19 @@ import json
 import math
 import sys
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from unbounded.files import write_text_aside
+
+if TYPE_CHECKING:
+    from unbounded.lm import Progress as TrainingProgress
 
 PLAIN_SECONDS = 10.0
 """How often a plain progress line is written where there is no terminal."""
@@ -70,6 +73,13 @@ class Meter(Protocol):
         """Show that `done` words are read, with a short note."""
 
 
+class LateMeter(Protocol):
+    """Told how far the work has come, and of how much."""
+
+    def __call__(self, done: int, total: int, note: str = "") -> None:
+        """Show that `done` of `total` words are read, with a short note."""
+
+
 @contextmanager
 def meter(what: str, total: int | None) -> Iterator[Meter]:
     """A progress bar with words a second and time left on a terminal; plain lines elsewhere."""
@@ -92,6 +102,29 @@ def meter(what: str, total: int | None) -> Iterator[Meter]:
             bar.update(task, completed=done, rate=f"{rate(done):,.0f}", note=note)
 
         yield show
+
+
+@contextmanager
+def late_meter(what: str, first: str = "") -> Iterator["LateMeter"]:
+    """A meter that begins when it is first told how far of how many, and says `first` then."""
+    with ExitStack() as stack:
+        begun: list[Meter] = []
+
+        def show(done: int, total: int, note: str = "") -> None:
+            if not begun:
+                if first:
+                    say(first)
+                begun.append(stack.enter_context(meter(what, total)))
+            begun[0](done, note)
+
+        yield show
+
+
+@contextmanager
+def training_meter(first: str) -> "Iterator[Callable[[TrainingProgress, int], None]]":
+    """A late meter for training, of which there may be none."""
+    with late_meter("training", first) as show:
+        yield lambda at, total: show(at.words, total, f"perplexity {at.train_perplexity:,.1f}")
 
 
 class _Rate:

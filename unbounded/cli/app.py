@@ -42,17 +42,10 @@ def size(default: str, text: str) -> Any:
     return typer.Option(default, metavar="SIZE", parser=parse_size, help=f"{text} Takes k and M.")
 
 
-def size_or_all(text: str) -> Any:
-    """The same, where nothing means everything."""
+def size_or(nothing: str, text: str) -> Any:
+    """The same, and what it means to give none."""
     return typer.Option(
-        None, metavar="SIZE", parser=parse_size, help=f"{text} Takes k and M [default: all]."
-    )
-
-
-def size_or_none(text: str) -> Any:
-    """The same, where nothing means none."""
-    return typer.Option(
-        None, metavar="SIZE", parser=parse_size, help=f"{text} Takes k and M [default: none]."
+        None, metavar="SIZE", parser=parse_size, help=f"{text} Takes k and M [default: {nothing}]."
     )
 
 

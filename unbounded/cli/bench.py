@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from unbounded.cli.app import CORES, JsonFile, Seed, Threads, app, check_targets, size
-from unbounded.console import meter, parse_size, say, write_json
+from unbounded.console import meter, parse_size, training_meter, write_json
 
 if TYPE_CHECKING:
     from unbounded.corpus import Line
@@ -158,19 +158,11 @@ def _run(
 
 def _model(folder: Path | None) -> "Pretrained":
     from unbounded.demo import TRAIN, demo_model
-    from unbounded.lm import Progress, load_model
+    from unbounded.lm import load_model
 
     if folder is not None:
         return load_model(folder)
-    with ExitStack() as stack:
-        bars: list[Any] = []
-
-        def show(progress: Progress, total: int) -> None:
-            if not bars:
-                say(f"training the demo's small network on {TRAIN.title}")
-                bars.append(stack.enter_context(meter("training", total)))
-            bars[0](progress.words, f"perplexity {progress.train_perplexity:,.1f}")
-
+    with training_meter(f"training the demo's small network on {TRAIN.title}") as show:
         Path("demo").mkdir(exist_ok=True)
         return demo_model(Path("demo") / "model", 1, show)
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from unbounded.cli.app import CORES, JsonFile, Seed, Threads, app, check_targets
-from unbounded.console import meter, say, write_json
+from unbounded.console import meter, training_meter, write_json
 
 
 @app.command()
@@ -22,21 +22,12 @@ def demo(
     """Show it all on built-in texts: train, read near and far, draw. Nothing to download."""
     from unbounded.config import set_threads
     from unbounded.demo import FAR, NEAR, TRAIN, demo_evaluation, demo_model
-    from unbounded.lm import Progress
     from unbounded.score.report import text_table, write_report
 
     check_targets(json_file)
     set_threads(threads)
     out.mkdir(parents=True, exist_ok=True)
-    with ExitStack() as stack:
-        bars: list[Any] = []
-
-        def show(progress: Progress, total: int) -> None:
-            if not bars:
-                say(f"training a small network on {TRAIN.title}")
-                bars.append(stack.enter_context(meter("training", total)))
-            bars[0](progress.words, f"perplexity {progress.train_perplexity:,.1f}")
-
+    with training_meter(f"training a small network on {TRAIN.title}") as show:
         model = demo_model(out / "model", seed, show)
     figures: dict[str, Any] = {}
     for place, text in (("near", NEAR), ("far", FAR)):

@@ -15,7 +15,7 @@ from unbounded.cli.app import (
     check_targets,
     say_damage,
     size,
-    size_or_all,
+    size_or,
 )
 from unbounded.console import meter, say, write_json
 
@@ -66,7 +66,7 @@ def evaluate(
             help="Text to fit fixed weights on [default: the first tenth, then not scored].",
         ),
     ] = None,
-    tokens: int | None = size_or_all("Words to read at most."),
+    tokens: int | None = size_or("all", "Words to read at most."),
     block: int = size("2048", "Words scored at once; the scores do not depend on it."),
     every: int = size("10k", "Words between two points of the curves."),
     protocol: Annotated[

@@ -1,13 +1,13 @@
 """What the verbs of a kept memory share: opening it, with progress and a default model."""
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from unbounded.console import meter, say
+from unbounded.console import late_meter, say, training_meter
 
 if TYPE_CHECKING:
     from unbounded.keep import Budget, KeptMemory
@@ -42,9 +42,8 @@ def opened(
     chosen = model
     if mode == "write" and model is None and is_new(folder):
         chosen = _default()
-    with progress("reading again") as show:
+    with late_meter("reading again") as show:
         memory = unbounded.open(folder, chosen, mode=mode, budget=budget, show=show)
-    told = 0
     with memory:
         for event in memory.events:
             say(event)
@@ -54,39 +53,23 @@ def opened(
         say(event)
 
 
-@contextmanager
-def progress(what: str) -> Iterator[Callable[[int, int], None]]:
-    """Told how far of how many words; a bar from the first time on."""
-    with ExitStack() as stack:
-        bars: list[Any] = []
-
-        def show(done: int, total: int) -> None:
-            if not bars:
-                bars.append(stack.enter_context(meter(what, total)))
-            bars[0](done)
-
-        yield show
-
-
 def _default() -> Path:
     """The default model's folder; the first use trains it, and says so."""
     from unbounded.default import default_folder, default_model
     from unbounded.lm import Progress
 
-    folder = default_folder()
-    with ExitStack() as stack:
-        bars: list[Any] = []
+    folder, trained = default_folder(), False
+    first = (
+        "no --model was given: training the small default model once, a few minutes; it is kept in"
+    )
+    with training_meter(f"{first} {folder}") as meter:
 
         def show(at: Progress, total: int) -> None:
-            if not bars:
-                say(
-                    f"no --model was given: training the small default model once, a few minutes; "
-                    f"it is kept in {folder}"
-                )
-                bars.append(stack.enter_context(meter("training", total)))
-            bars[0](at.words, f"perplexity {at.train_perplexity:,.1f}")
+            nonlocal trained
+            trained = True
+            meter(at, total)
 
         default_model(show)
-    if not bars:
+    if not trained:
         say(f"no --model was given: the default model in {folder}")
     return folder

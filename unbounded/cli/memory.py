@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from unbounded.cli.app import JsonFile, app, check_targets, size_or_none
-from unbounded.cli.kept import Folder, Model, opened, progress
-from unbounded.console import say, write_json
+from unbounded.cli.app import JsonFile, app, check_targets, size_or
+from unbounded.cli.kept import Folder, Model, opened
+from unbounded.console import late_meter, say, write_json
 
 group = typer.Typer(no_args_is_help=True, help="Look after a memory, and make it forget.")
 app.add_typer(group, name="memory")
@@ -23,7 +23,7 @@ def stats(memory_folder: Folder, model: Model = None, json_file: JsonFile = None
     if json_file != "-":
         for name in ("entries", "words", "strangers", "documents", "forgotten", "bytes"):
             typer.echo(f"{name:12}{found[name]:>16,}")
-        for name, count in {**found["bytes_by_part"]}.items():
+        for name, count in found["bytes_by_part"].items():
             typer.echo(f"  {name:10}{count:>16,}")
         for day, count in found["words_by_day"].items():
             typer.echo(f"  {day:10}{count:>16,} words")
@@ -44,7 +44,7 @@ def forget(
         str | None,
         typer.Option(metavar="PATTERN", help="Lines in which a regular expression is found."),
     ] = None,
-    last: int | None = size_or_none("The last words read."),
+    last: int | None = size_or("none", "The last words read."),
     model: Model = None,
     json_file: JsonFile = None,
 ) -> None:
@@ -54,7 +54,7 @@ def forget(
         when = None if before is None else datetime.fromisoformat(before)
     except ValueError:
         raise typer.BadParameter(f"{before!r} is not a date; write 2026-11-16") from None
-    with opened(memory_folder, model, mode="write") as memory, progress("reading again") as show:
+    with opened(memory_folder, model, mode="write") as memory, late_meter("reading again") as show:
         gone = memory.forget(
             document=document, before=when, matching=matching, last=last, show=show
         )
@@ -78,7 +78,7 @@ def check(
 ) -> None:
     """Verify every checksum and the journal against the state; say what to do."""
     check_targets(json_file)
-    with opened(memory_folder, model, mode="read") as memory, progress("reading again") as show:
+    with opened(memory_folder, model, mode="read") as memory, late_meter("reading again") as show:
         found = memory.check(deep=deep, show=show)
     if json_file != "-":
         for finding in found:

@@ -17,7 +17,7 @@ from unbounded.cli.app import (
     app,
     check_targets,
     say_damage,
-    size_or_none,
+    size_or,
 )
 from unbounded.cli.kept import Folder, Model, opened
 from unbounded.console import meter, say, write_json
@@ -36,7 +36,9 @@ def read(
         bool,
         typer.Option("--surprise", help="Print each sentence's nats a word, as it is read."),
     ] = False,
-    max_entries: int | None = size_or_none("For a new memory: entries that it may have at most."),
+    max_entries: int | None = size_or(
+        "none", "For a new memory: entries that it may have at most."
+    ),
     policy: Annotated[
         str, typer.Option(help="What goes first then: age, or surprise (the least surprising).")
     ] = "age",

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 
 from unbounded.keep.mind import Mind
-from unbounded.keep.restoring import Show
+from unbounded.keep.restoring import Show, read_again
 from unbounded.predict import Cache
 from unbounded.store import Store
 from unbounded.store.layout import snapshot_paths
 from unbounded.store.snapshot import read_arrays
+
+_ANEW = "remove its snapshots: they are made again from the journal"
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,7 @@ def check(store: Store, mind: Mind, fresh: Callable[[], Mind] | None, show: Show
         except (OSError, ValueError, KeyError) as error:
             advice = "remove that folder: it is made again from the journal"
             found.append(Finding(str(path), f"damaged ({error})", advice))
-    where, advice = str(store.folder), "remove its snapshots: they are made again from the journal"
+    where, advice = str(store.folder), _ANEW
     for name, expert in mind.online.experts.items():
         if isinstance(expert, Cache) and expert.memory.index.added != entries:
             what = f"{name} has seen {expert.memory.index.added:,} entries, the journal {entries:,}"
@@ -103,17 +105,13 @@ def check(store: Store, mind: Mind, fresh: Callable[[], Mind] | None, show: Show
 
 def _compare(store: Store, mind: Mind, other: Mind, show: Show) -> list[Finding]:
     """Read the whole journal again; the state must be the same, to the bit."""
-    done = 0
-    for words in store.replay():
-        other.read(words)
-        done += len(words)
-        show(done, store.ledger.entries)
+    read_again(store, other, None, lambda done: show(done, store.ledger.entries))
     mine, again = mind.state(), other.state()
     return [
         Finding(
             str(store.folder),
             f"{name} is not what reading the journal again gives",
-            "remove its snapshots: they are made again from the journal",
+            _ANEW,
         )
         for name in mine
         if not name.endswith("header") and not _equal(mine[name], again[name])

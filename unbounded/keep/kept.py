@@ -18,7 +18,7 @@ from unbounded.keep.export import export
 from unbounded.keep.forgetting import chosen
 from unbounded.keep.mind import Mind
 from unbounded.keep.prediction import Prediction, predict
-from unbounded.keep.restoring import Show, restored
+from unbounded.keep.restoring import Show, read_again, restored
 from unbounded.keep.surprise import Surprise
 from unbounded.lm import Pretrained
 from unbounded.predict import OnlineModel, Reading
@@ -247,8 +247,7 @@ class KeptMemory:
         if came is None:
             self._mind, self._since = restored(self.store, self._fresh, show)
             return None
-        for words in self.store.replay(seen):
-            self._mind.read(words)
+        read_again(self.store, self._mind, seen, lambda done: None)
         return came
 
     def stats(self) -> dict[str, Any]:

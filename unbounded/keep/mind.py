@@ -9,6 +9,7 @@ from unbounded.config import MemoryConfig, build_online
 from unbounded.lm import Pretrained, RecurrentModel
 from unbounded.memory.rows import Rows
 from unbounded.predict import OnlineModel, Reading
+from unbounded.score.metrics import surprise
 
 EXPERTS = ("static", "uniform", "adapted", "unigram", "ngram", "latest", "recent", "unbounded")
 """Whom a kept memory asks: all of `full` that know nothing but what it read."""
@@ -43,7 +44,7 @@ class Mind:
             self.online.widen(self.size)
         reading = self.online.read(words)
         if self._rates:
-            self._surprise.append(-np.log(reading.prob).astype(np.float16))
+            self._surprise.append(surprise(reading.prob).astype(np.float16))
         return reading
 
     def state(self) -> dict[str, np.ndarray]:

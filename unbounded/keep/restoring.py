@@ -20,12 +20,19 @@ def restored(store: Store, fresh: Callable[[], Mind], show: Show) -> tuple[Mind,
     """
     mind, start = _loaded(store, fresh)
     total = store.ledger.entries - (0 if start is None else start.entries)
+    return mind, read_again(store, mind, start, lambda done: show(done, total))
+
+
+def read_again(
+    store: Store, mind: Mind, start: Snapshot | None, show: Callable[[int], None]
+) -> int:
+    """Let a mind read what the journal has left behind a place, as it was cut; how many words."""
     done = 0
     for words in store.replay(start):
         mind.read(words)
         done += len(words)
-        show(done, total)
-    return mind, done
+        show(done)
+    return done
 
 
 def _loaded(store: Store, fresh: Callable[[], Mind]) -> tuple[Mind, Snapshot | None]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unbounded.predict import Online, Reading
+from unbounded.score.metrics import surprise
 from unbounded.types import Probs, Table
 
 
@@ -42,8 +43,7 @@ class Surprise:
     @property
     def nats(self) -> Probs:
         """The surprise of each word."""
-        nats: Probs = -np.log(self.prob)
-        return nats
+        return surprise(self.prob)
 
     @property
     def perplexity(self) -> float:

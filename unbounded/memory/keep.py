@@ -9,7 +9,7 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from unbounded.memory.codes import POSITION, WORDS
-from unbounded.memory.scan import CHUNK, GROUP, WIDE, address
+from unbounded.memory.scan import CHUNK, GROUP, WIDE, address, spread
 
 
 @intrinsic
@@ -28,11 +28,6 @@ def _keep(typing, values, companions, low, high, kept_values, kept_companions):
         )
         values_at, companions_at, low, high, kept_values_at, kept_companions_at = arguments
 
-        def spread(value):
-            nothing = ir.Constant(words, ir.Undefined)
-            one = builder.insert_element(nothing, value, ir.Constant(word, 0))
-            return builder.shuffle_vector(one, nothing, ir.Constant(words, [0] * GROUP))
-
         def load(address):
             loaded = builder.load(builder.inttoptr(address, words.as_pointer()))
             loaded.align = 4
@@ -40,8 +35,8 @@ def _keep(typing, values, companions, low, high, kept_values, kept_companions):
 
         found = load(values_at)
         belongs = builder.and_(
-            builder.icmp_unsigned(">=", found, spread(low)),
-            builder.icmp_unsigned("<", found, spread(high)),
+            builder.icmp_unsigned(">=", found, spread(builder, low)),
+            builder.icmp_unsigned("<", found, spread(builder, high)),
         )
         for each, to in ((found, kept_values_at), (load(companions_at), kept_companions_at)):
             builder.call(compress, [each, builder.inttoptr(to, word.as_pointer()), belongs])
@@ -74,11 +69,6 @@ def _keep_chunk(typing, squared, codes, n, limit, bits, positions):
         )
         squared_at, codes_at, n, limit, bits_at, positions_at = arguments
 
-        def spread(value):
-            nothing = ir.Constant(words, ir.Undefined)
-            one = builder.insert_element(nothing, value, ir.Constant(word, 0))
-            return builder.shuffle_vector(one, nothing, ir.Constant(words, [0] * GROUP))
-
         def vector(address, place):
             base = builder.inttoptr(address, word.as_pointer())
             return builder.bitcast(builder.gep(base, [place]), words.as_pointer())
@@ -88,7 +78,7 @@ def _keep_chunk(typing, squared, codes, n, limit, bits, positions):
             loaded.align = 4
             return loaded
 
-        limits, ends = spread(limit), spread(builder.trunc(n, word))
+        limits, ends = spread(builder, limit), spread(builder, builder.trunc(n, word))
         count = ir.Constant(long, 0)
         for group in range(CHUNK // GROUP):
             found = load(squared_at, group * GROUP)

@@ -11,6 +11,7 @@ from unbounded.errors import MemoryFault
 from unbounded.memory.index import Index
 from unbounded.memory.rows import Rows
 from unbounded.memory.threads import in_parallel
+from unbounded.states import part, under
 from unbounded.types import Distances, Hidden, Ids, Positions
 
 
@@ -101,13 +102,11 @@ class Memory:
 
     def state(self) -> dict[str, np.ndarray]:
         """Everything that was read, as arrays."""
-        index = {f"index.{name}": array for name, array in self.index.state().items()}
-        return {"words": self._words.view.copy(), **index}
+        return {"words": self._words.view.copy(), **under("index", self.index.state())}
 
     def load(self, state: Mapping[str, np.ndarray]) -> None:
         """Become the memory that wrote the state; only with an index of the same settings."""
-        prefix = "index."
-        self.index.load({n[len(prefix) :]: a for n, a in state.items() if n.startswith(prefix)})
+        self.index.load(part("index", state))
         if len(state["words"]) != len(self.index):
             raise MemoryFault(
                 f"the state holds {len(state['words'])} words for {len(self.index)} keys; "

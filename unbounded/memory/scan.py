@@ -30,6 +30,16 @@ WIDE = bool(llvmlite.binding.get_host_cpu_features().get("avx512vnni", False))
 """Whether this processor multiplies bytes sixty-four at a time; if not, a plain loop does."""
 
 
+@no_type_check
+def spread(builder, value):
+    """One value in all lanes of a vector."""
+    ir = llvmlite.ir
+    nothing = ir.Constant(ir.VectorType(value.type, GROUP), ir.Undefined)
+    one = builder.insert_element(nothing, value, ir.Constant(ir.IntType(32), 0))
+    lanes = ir.Constant(ir.VectorType(ir.IntType(32), GROUP), [0] * GROUP)
+    return builder.shuffle_vector(one, nothing, lanes)
+
+
 @intrinsic
 @no_type_check
 def address(typing, rows, row):
@@ -107,11 +117,6 @@ def _write(builder, arguments, words_a_code, length, halves, queries):
         loaded.align = 1
         return loaded
 
-    def spread(value, vector):
-        nothing = ir.Constant(vector, ir.Undefined)
-        one = builder.insert_element(nothing, value, ir.Constant(word, 0))
-        return builder.shuffle_vector(one, nothing, ir.Constant(words, [0] * GROUP))
-
     def constant(value):
         return ir.Constant(words, [value] * GROUP)
 
@@ -131,12 +136,12 @@ def _write(builder, arguments, words_a_code, length, halves, queries):
                 for query in range(queries):
                     asked = load(asked_at, word, query * (AXES // 4) + at)
                     sums[query][at % 2] = builder.call(
-                        multiply_add, [sums[query][at % 2], levels, spread(asked, words)]
+                        multiply_add, [sums[query][at % 2], levels, spread(builder, asked)]
                     )
         lengths = load(codes_at, reals, group * words_a_code + length)
         for query in range(queries):
-            offset = spread(load(offsets_at, real, query), reals)
-            scale = spread(load(scales_at, real, query), reals)
+            offset = spread(builder, load(offsets_at, real, query))
+            scale = spread(builder, load(scales_at, real, query))
             products = builder.sitofp(builder.add(*sums[query]), reals)
             squared = builder.fsub(builder.fadd(offset, lengths), builder.fmul(scale, products))
             positive = builder.fcmp_ordered(">", squared, none)

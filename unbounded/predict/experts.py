@@ -17,6 +17,7 @@ from unbounded.predict.distribution import Counted, Distribution, Even, Networke
 from unbounded.predict.family import Family
 from unbounded.predict.kernels import Kernel
 from unbounded.predict.mixture import Online
+from unbounded.states import part, under
 from unbounded.types import Distances, Hidden, Ids, Probs
 
 
@@ -246,14 +247,12 @@ class Cache(Expert):
 
     def state(self) -> dict[str, np.ndarray]:
         """The memory's, and the trust in each kernel."""
-        trust = {f"trust.{name}": array for name, array in self._trust.state().items()}
-        return {**self.memory.state(), **trust}
+        return {**self.memory.state(), **under("trust", self._trust.state())}
 
     def load(self, state: Mapping[str, np.ndarray]) -> None:
         """Become what wrote the state."""
         self.memory.load(state)
-        prefix = "trust."
-        self._trust.load({n[len(prefix) :]: a for n, a in state.items() if n.startswith(prefix)})
+        self._trust.load(part("trust", state))
 
     def _keys(self, hidden: Hidden) -> Hidden:
         return unit_length(hidden) if self._normalize else hidden

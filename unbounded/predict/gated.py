@@ -9,6 +9,7 @@ from jaxtyping import Float
 
 from unbounded.errors import SettingError
 from unbounded.predict.mixture import Mixture, Online, Scored
+from unbounded.states import part, under
 from unbounded.types import Context, Table
 
 RATE = 0.2
@@ -100,15 +101,15 @@ class Gated(Mixture):
             "squares": self._squares,
         }
         return {
-            **{f"plain.{name}": array for name, array in self._plain.state().items()},
-            **{f"choice.{name}": array for name, array in self._choice.state().items()},
+            **under("plain", self._plain.state()),
+            **under("choice", self._choice.state()),
             **{name: array.copy() for name, array in gate.items()},
         }
 
     def load(self, state: Mapping[str, np.ndarray]) -> None:
         """Become what wrote the state."""
-        for name, part in (("plain.", self._plain), ("choice.", self._choice)):
-            part.load({k.removeprefix(name): v for k, v in state.items() if k.startswith(name)})
+        self._plain.load(part("plain", state))
+        self._choice.load(part("choice", state))
         self._seen = state["seen"].copy()
         self._moments = state["moments"].copy()
         self._own = state["own"].copy()

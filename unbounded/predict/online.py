@@ -14,6 +14,7 @@ from unbounded.lm import LanguageModel
 from unbounded.predict.distribution import Distribution, Mixed
 from unbounded.predict.experts import Expert
 from unbounded.predict.mixture import Mixture
+from unbounded.states import part, under
 from unbounded.types import Hidden, Ids, Probs, Table
 
 
@@ -107,13 +108,13 @@ class OnlineModel:
         """All that was learned, the words that came later and where the text stands, as arrays."""
         later = np.arange(self.vocabulary.base_size, len(self.vocabulary))
         words = "\n".join(self.vocabulary.decode(later)).encode()
-        parts = {f"expert.{name}": expert.state() for name, expert in self.experts.items()}
-        parts["mixture"] = self.mixture.state()
+        experts = {name: expert.state() for name, expert in self.experts.items()}
         return {
             "vocabulary": np.frombuffer(words, np.uint8),
             "network.hidden": self._hidden.copy(),
             **{f"network.{i}": part.copy() for i, part in enumerate(self._state)},
-            **{f"{part}.{name}": array for part in parts for name, array in parts[part].items()},
+            **{k: a for name in experts for k, a in under(f"expert.{name}", experts[name]).items()},
+            **under("mixture", self.mixture.state()),
         }
 
     def load(self, state: Mapping[str, np.ndarray]) -> None:
@@ -123,8 +124,8 @@ class OnlineModel:
         self._hidden = state["network.hidden"].copy()
         self._state = tuple(state[f"network.{i}"].copy() for i in range(len(self._state)))
         for name, expert in self.experts.items():
-            expert.load(_part(state, f"expert.{name}."))
-        self.mixture.load(_part(state, "mixture."))
+            expert.load(part(f"expert.{name}", state))
+        self.mixture.load(part("mixture", state))
 
     def read(self, words: Sequence[str]) -> Reading:
         """Score each word just before it comes, and learn it."""
@@ -147,7 +148,3 @@ class OnlineModel:
         self._hidden, self._state = last, state
         names = tuple(self.experts)
         return Reading(words, ids, hidden, scored.prob, names, table, scored.weights, seconds)
-
-
-def _part(state: Mapping[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
-    return {name[len(prefix) :]: array for name, array in state.items() if name.startswith(prefix)}
