@@ -47,7 +47,7 @@ def test_every_table_and_figure_is_drawn_and_every_link_leads_somewhere(
     written = draw_all(experiments, docs)
     assert all(path.exists() for path in written)
     tables = {path.name for path in written if path.parent.name == "tables"}
-    names = [*(f"table{n}" for n in range(1, 5)), "dynamic", "compressors"]
+    names = [*(f"table{n}" for n in range(1, 5)), "dynamic", "ablation", "compressors"]
     assert tables == {f"{name}-paper.{suffix}" for name in names for suffix in ("md", "tex")}
     links = re.findall(r"!\[.*?\]\((.*?)\)", (docs / "reproduce.md").read_text(encoding="utf-8"))
     assert len(links) == 3
@@ -74,7 +74,7 @@ def test_what_explains_a_difference_is_said_only_where_it_is_so(tmp_path: Path) 
 def test_without_results_there_is_a_page_all_the_same(tmp_path: Path) -> None:
     draw_all(tmp_path / "experiments", tmp_path / "docs")
     text = (tmp_path / "docs" / "reproduce.md").read_text(encoding="utf-8")
-    assert text.count("No results yet.") == 8
+    assert text.count("No results yet.") == 9
     assert "220.9" in text
     assert "Why they differ" not in text
     assert not (tmp_path / "experiments").exists()

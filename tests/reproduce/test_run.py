@@ -82,7 +82,7 @@ def test_a_missing_or_too_short_domain_is_one_clear_line(folder: Path, tmp_path:
         small_corpora(folder, tmp_path).text("martian", "test")
 
 
-@pytest.mark.parametrize("kind", ["rows", "vocabulary", "neighbors", "compressors"])
+@pytest.mark.parametrize("kind", ["rows", "vocabulary", "neighbors", "compressors", "ablation"])
 def test_an_experiment_runs_and_is_not_run_again(
     folder: Path, tmp_path: Path, meters: Meters, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -134,6 +134,7 @@ def test_every_committed_config_can_be_read_at_every_scale() -> None:
     configs = sorted((Path(__file__).parents[2] / "experiments").glob("*.toml"))
     assert [path.stem for path in configs] == [
         *(
+            "ablation",
             "compressors",
             "dynamic",
             "figure1",

@@ -10,7 +10,10 @@ import typer
 from unbounded.cli.app import CORES, Threads, app
 from unbounded.console import meter, say
 
-NAMES = ("table1", "table2", "table3", "table4", "figure1", "figure2", "dynamic", "compressors")
+NAMES = (
+    *("table1", "table2", "table3", "table4", "figure1", "figure2"),
+    *("dynamic", "ablation", "compressors"),
+)
 
 
 @app.command()

@@ -1,6 +1,6 @@
 """One cell of a table: train on one domain, read another under every row, keep what came out."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from unbounded.lm import (
 )
 from unbounded.reproduce.corpora import SEED, Corpora
 from unbounded.score.evaluation import Evaluation
+from unbounded.score.progressive import Watcher
 from unbounded.score.rows import USUAL
 
 
@@ -71,6 +72,7 @@ def run_cell(
     corpora: Corpora,
     progress: Callable[[int], Callable[[int, str], None]],
     protocol: str = "paper",
+    watchers: Sequence[Watcher] = (),
 ) -> dict[str, Any]:
     """Read the test text once under every row; fixed weights are fitted on its first part."""
     config = EvaluationConfig(
@@ -83,7 +85,7 @@ def run_cell(
         every=max(1_000, cell.tokens // 100),
     )
     text = Reader([corpora.text(cell.test, "test")])
-    evaluation = evaluate(model, text, config, progress=progress)
+    evaluation = evaluate(model, text, config, watchers=watchers, progress=progress)
     return {
         "cell": asdict(cell),
         "seed": SEED,

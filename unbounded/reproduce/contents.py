@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from unbounded.predict import Kernel
-from unbounded.reproduce import bits, figures, instead, paper, tables
+from unbounded.reproduce import ablation, bits, figures, instead, paper, tables
 from unbounded.reproduce.curves import Curve, best_scale, by_neighbors, by_sharpness, by_words
 from unbounded.reproduce.markup import Grid
 from unbounded.reproduce.results import Found, find_results
@@ -101,6 +101,9 @@ def contents(results: Path, *scales: str) -> Iterator[Block]:
     yield Heading("Beside the paper: dynamic evaluation")
     yield instead.COMPARED
     yield instead.dynamic_grid(find("dynamic", *scales))
+    yield Heading("Beside the paper: what each part is worth")
+    yield ablation.COMPARED
+    yield ablation.ablation_grid(find("ablation", *scales))
     yield Heading("Beside the paper: the open protocol, against compressors")
     yield bits.COMPARED
     yield bits.bits_grid(find("compressors", *scales))
@@ -112,6 +115,7 @@ _TABLES: dict[str, Callable[[Found], Grid]] = {
     "table2": lambda found: tables.perplexity_grid(found, paper.TABLE2, TITLE2),
     "table3": lambda found: tables.perplexity_grid(found, paper.TABLE3, TITLE3),
     "table4": tables.seconds_grid,
+    "ablation": ablation.ablation_grid,
     "dynamic": instead.dynamic_grid,
     "compressors": bits.bits_grid,
 }

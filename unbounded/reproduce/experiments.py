@@ -20,13 +20,14 @@ class Experiment:
     title: str
     kind: str
     """`rows`: the rows of `evaluate`. `vocabulary`: sizes and strangers only. `neighbors`: the
-    gain against k. `compressors`: bits per character, ours and theirs. What is drawn from the
+    gain against k. `compressors`: bits per character, ours and theirs. `ablation`: what each part
+    of `full` is worth. What is drawn from the
     results is named after the experiment."""
     training: TrainingScale
     cells: tuple[Cell, ...]
 
 
-KINDS = ("rows", "vocabulary", "neighbors", "compressors")
+KINDS = ("rows", "vocabulary", "neighbors", "compressors", "ablation")
 
 
 def load_experiment(path: Path, scale: str) -> Experiment:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from unbounded.lm import Pretrained, Progress
+from unbounded.reproduce.ablation import run_ablation
 from unbounded.reproduce.cells import Cell, model_for, run_cell
 from unbounded.reproduce.compressors import run_compressors
 from unbounded.reproduce.corpora import Corpora
@@ -51,6 +52,9 @@ def _run(
             with meters(f"{cell.train} → {cell.test}", cell.tokens) as show:
                 tokens = experiment.training.tokens
                 return run_compressors(cell, model, corpora, tokens, lambda total: show)
+        case "ablation":
+            with meters(f"{cell.train} → {cell.test}", cell.tokens) as show:
+                return run_ablation(cell, model, corpora, lambda total: show)
         case _:
             with meters(f"{cell.train} → {cell.test}", cell.tokens) as show:
                 return run_cell(cell, model, corpora, lambda total: show)
