@@ -51,7 +51,7 @@ class EvaluationConfig:
     protocol: str = "paper"
     mixture: str = "online"
     tokens: int | None = None
-    block: int = 2048
+    block: int = 8192
     every: int = 10_000
 
     def __post_init__(self) -> None:

@@ -89,7 +89,11 @@ def test_any_cut_of_the_stream_finds_the_same_and_ends_the_same(seed: int, cuts:
         np.testing.assert_array_equal(here, there)
 
 
-def test_reading_is_searching_and_adding_key_by_key() -> None:
+@pytest.mark.parametrize("stretches", [1024, 2, 7])
+def test_reading_is_searching_and_adding_key_by_key(
+    stretches: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_STRETCHES", stretches)
     keys = states(300, seed=3)
     blocks, steps = filled(states(700)), filled(states(700))
     expected = []
@@ -120,6 +124,20 @@ def test_lists_are_cut_as_they_grow_and_hold_every_entry_once() -> None:
     assert (lists._chunks.settled <= 256).all()
     assert np.array_equal(np.sort(np.concatenate([positions_of(e) for e in every])), range(5000))
     assert lists.room == 128 - 5000 % 128
+
+
+def test_in_a_large_memory_lists_are_cut_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_STRETCHES", 4)
+    lists, rooms, rng = Lists(CODER, 16), {}, np.random.default_rng(0)
+    while len(lists) < 1000:
+        if lists.room == lists._stretch:
+            rooms[len(lists)] = lists.room
+        lists.add(CODER.encode(states(min(int(rng.integers(1, 9)), lists.room))))
+    # Every stretch ends where one of the next length may begin.
+    assert all(entries % room == 0 for entries, room in rooms.items())
+    assert rooms[64] == 32
+    assert rooms[128] == 64
+    assert max(rooms.values()) == 64
 
 
 def test_keys_that_are_all_the_same_end_in_lists_no_longer_than_others() -> None:

@@ -9,6 +9,7 @@ from jaxtyping import TypeCheckError
 import unbounded.memory.index
 from unbounded.errors import MemoryFault
 from unbounded.memory import Auto, Flat, Index, Memory, Neighbors, Window
+from unbounded.memory.index import Look
 from unbounded.types import Hidden, Ids
 
 WIDTH = 6
@@ -124,10 +125,12 @@ def test_no_step_sees_its_own_word_or_a_later_one(kind: str) -> None:
 def test_a_planted_leak_is_caught(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """An index that adds the block and then searches shows every step itself."""
 
-    def leaky(index: Index, keys: Hidden, k: int) -> tuple[np.ndarray, np.ndarray]:
+    def leaky(index: Index, keys: Hidden, k: int, look: Look) -> None:
         index._append(keys)
         index.added += len(keys)
-        return index._find(keys, k, own_past=False, ordered=False)
+        squared, positions = index._find(keys, k, own_past=False, ordered=False)
+        packed = squared.view(np.uint32).astype(np.uint64) << np.uint64(32)
+        look(0, packed | positions.astype(np.uint64), 0)
 
     monkeypatch.setattr(type(MAKE[kind]()), "_read", leaky)
     assert seen_too_early(kind) > 0

@@ -4,7 +4,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unbounded.memory import nearest
+from unbounded.memory.index import unpacking
 from unbounded.memory.nearest import Nearest, squared_norms
+from unbounded.types import Distances, Positions
+
+
+def taken(near: Nearest) -> tuple[Distances, Positions]:
+    """Squared distances, in increasing order, and positions."""
+    squared = np.empty(near.packed.shape, np.float32)
+    positions = np.empty(near.packed.shape, np.int64)
+    unpacking(squared, positions, ordered=True)(0, near.packed, near.oldest)
+    return squared, positions
 
 
 @given(
@@ -26,7 +36,7 @@ def test_each_query_gets_the_nearest_of_what_it_may_see(
     high = first + rng.integers(0, m + 1, n)
     near = Nearest(queries, k, low, high)
     near.show(keys, squared_norms(keys), first)
-    squared, positions = near.take()
+    squared, positions = taken(near)
     for t in range(n):
         truth = ((queries[t] - keys) ** 2).sum(axis=1)
         seen = [p for p in range(m) if low[t] <= first + p < high[t]]
@@ -52,7 +62,7 @@ def test_keys_may_be_shown_in_any_pieces_and_order(
     pieces = Nearest(queries, 30, *bounds)
     pieces.show(keys[120:], norms[120:], 120)
     pieces.show(keys[:120], norms[:120], 0)
-    for one, other in zip(whole.take(), pieces.take(), strict=True):
+    for one, other in zip(taken(whole), taken(pieces), strict=True):
         np.testing.assert_array_equal(one, other)
 
 
@@ -61,7 +71,7 @@ def test_what_was_found_elsewhere_competes_with_what_is_shown() -> None:
     near = Nearest(queries, 3, np.array([0]), np.array([9]))
     near.offer(np.array([[1.0, 16.0]], np.float32), np.array([[4, 2]]))
     near.show(np.array([[2.0], [1.0], [9.0]], np.float32), np.array([4, 1, 81], np.float32), 5)
-    squared, positions = near.take()
+    squared, positions = taken(near)
     assert squared.tolist() == [[1, 1, 4]]
     assert positions.tolist() == [[4, 6, 5]]
 
@@ -70,7 +80,7 @@ def test_a_distance_is_never_below_zero() -> None:
     keys = (np.random.default_rng(0).normal(size=(50, 64)) * 100).astype(np.float32)
     near = Nearest(keys, 1, np.zeros(50, np.int64), np.full(50, 50))
     near.show(keys, squared_norms(keys), 0)
-    squared, positions = near.take()
+    squared, positions = taken(near)
     assert (squared >= 0).all()
     assert positions[:, 0].tolist() == list(range(50))
 
@@ -84,6 +94,6 @@ def test_distances_of_nearly_equal_keys_are_as_good_as_any(apart: float) -> None
     queries = keys[:7] + np.float32(apart) * random.normal(size=(7, 64)).astype(np.float32)
     nearest = Nearest(queries, 200, np.zeros(7, np.int64), np.full(7, 200))
     nearest.show(keys, squared_norms(keys), 0)
-    squared, positions = nearest.take()
+    squared, positions = taken(nearest)
     exact = ((queries[:, None].astype(np.float64) - keys[positions]) ** 2).sum(axis=2)
     np.testing.assert_allclose(squared, exact, rtol=1e-5)

@@ -58,7 +58,7 @@ def bench_read(
     text: Iterable[Line],
     marks: Sequence[int],
     *,
-    block: int = 2048,
+    block: int = 8192,
     threads: int = 1,
     config: MemoryConfig = MemoryConfig(),
     progress: Callable[[int], Show] = lambda total: lambda done, note: None,

@@ -79,7 +79,7 @@ def read(
     entries: Marks = "100k,1M",
     text: TextFiles = None,
     model_folder: Model = None,
-    block: int = size("2048", "Words read at once."),
+    block: int = size("8192", "Words read at once."),
     threads: Threads = CORES,
     json_file: JsonFile = None,
 ) -> None:

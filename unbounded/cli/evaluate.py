@@ -67,7 +67,7 @@ def evaluate(
         ),
     ] = None,
     tokens: int | None = size_or("all", "Words to read at most."),
-    block: int = size("2048", "Words scored at once; the scores do not depend on it."),
+    block: int = size("8192", "Words scored at once; the scores do not depend on it."),
     every: int = size("10k", "Words between two points of the curves."),
     protocol: Annotated[
         str,

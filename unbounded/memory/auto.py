@@ -9,9 +9,10 @@ import numpy as np
 from unbounded.errors import SettingError
 from unbounded.memory.codes import Coder
 from unbounded.memory.flat import Flat
-from unbounded.memory.index import Index, IndexEvent
+from unbounded.memory.index import Index, IndexEvent, Look, unpacking
 from unbounded.memory.lists import Lists
-from unbounded.memory.nearest import Nearest, unpacked
+from unbounded.memory.nearest import Nearest
+from unbounded.memory.threads import in_parallel
 from unbounded.types import Distances, Hidden, Positions
 
 # Lists are cut so often while as many keys come as were exact.
@@ -85,16 +86,20 @@ class Auto(Index):
         if isinstance(self._keys, Flat):
             return super()._find(queries, k, own_past, ordered)
         best, _ = self._keys.find(self._keys.coder.encode(queries), k, own_past)
-        return unpacked(best, ordered)
+        squared, positions = np.empty(best.shape, np.float32), np.empty(best.shape, np.int64)
+        into = unpacking(squared, positions, ordered)
+        in_parallel(lambda start, stop: into(start, best[start:stop], 0), len(best))
+        return squared, positions
 
-    def _read(self, keys: Hidden, k: int) -> tuple[Distances, Positions]:
+    def _read(self, keys: Hidden, k: int, look: Look) -> None:
         if isinstance(self._keys, Flat):
-            return super()._read(keys, k)
+            super()._read(keys, k, look)
+            return
         coded = self._keys.coder.encode(keys)
         best, lists = self._keys.find(coded, k, own_past=True)
+        in_parallel(lambda start, stop: look(start, best[start:stop], 0), len(best))
         self._keys.add_block(coded, lists)
         self.added += len(keys)
-        return unpacked(best, ordered=False)
 
     def show_to(self, nearest: Nearest) -> None:
         """Show the queries all keys, while they are exact."""

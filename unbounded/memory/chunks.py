@@ -114,7 +114,9 @@ def ask_centroids(chunks, queries, offsets, scales, totals, first, found):
     for chunk in range(found.shape[1] // CHUNK):
         to_centroids(chunks.centroids, chunk, asked, tile_offsets, tile_scales, out)
         for j in range(many):
-            found[j, chunk * CHUNK : (chunk + 1) * CHUNK] = out[j]
+            # A slice would be counted by everyone who holds it.
+            for slot in range(CHUNK):
+                found[j, chunk * CHUNK + slot] = out[j, slot]
     return many
 
 

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from unbounded.errors import MemoryFault, SettingError
-from unbounded.memory.nearest import Nearest, squared_norms
+from unbounded.memory.nearest import Nearest, Packed, squared_norms, unpack
 from unbounded.memory.threads import in_parallel
 from unbounded.types import Distances, Hidden, Positions
 
@@ -17,6 +17,12 @@ from unbounded.types import Distances, Hidden, Positions
 ROWS = 256
 
 _LARGEST = 1e37
+
+Look = Callable[[int, Packed, int], None]
+"""Hears, from several threads, the number of the first row and what it and those after it found.
+
+Packed as `Nearest` packs, with the position that counts as zero; the array is not to be kept.
+"""
 
 
 @dataclass(frozen=True)
@@ -84,28 +90,36 @@ class Index(ABC):
 
     def read(self, keys: Hidden, k: int) -> tuple[Distances, Positions]:
         """Search for each key and then add it, as if one at a time; rows are in no order."""
-        keys = self._checked(keys, "keys")
         seen = self._seen_by_last(len(keys), k)
-        if len(keys) <= self.room:
-            return self._read(keys, seen)
         squared = np.full((len(keys), seen), np.inf, np.float32)
         positions = np.full((len(keys), seen), -1, np.int64)
-        start = 0
-        while start < len(keys):
-            stop = min(len(keys), start + self.room)
-            piece = keys[start:stop]
-            found = self._read(piece, self._seen_by_last(len(piece), k))
-            width = found[0].shape[1]
-            squared[start:stop, :width], positions[start:stop, :width] = found
-            start = stop
+        self.read_by(keys, k, unpacking(squared, positions))
         return squared, positions
 
-    def _read(self, keys: Hidden, k: int) -> tuple[Distances, Positions]:
-        """`read` for keys that were checked and for which there is room."""
-        found = self._find(keys, k, own_past=True, ordered=False)
+    def read_by(self, keys: Hidden, k: int, look: Look) -> None:
+        """`read`, some rows at a time: what a row found is shown, and nothing of it is kept."""
+        keys = self._checked(keys, "keys")
+        start = 0
+        while start < len(keys):
+            piece = keys[start : start + self.room]
+
+            def after(first: int, packed: Packed, base: int, start: int = start) -> None:
+                look(start + first, packed, base)
+
+            self._read(piece, self._seen_by_last(len(piece), k), after)
+            start += len(piece)
+
+    def _read(self, keys: Hidden, k: int, look: Look) -> None:
+        """`read_by` for keys that were checked and for which there is room."""
+        norms = squared_norms(keys)
+
+        def show(nearest: Nearest, last: int) -> None:
+            self.show_to(nearest)
+            nearest.show(keys[:last], norms[:last], self.added)
+
+        self._find_by(show, keys, k, True, look)
         self._append(keys)
         self.added += len(keys)
-        return found
 
     def _seen_by_last(self, block: int, k: int) -> int:
         seen = self.added + max(block - 1, 0)
@@ -117,25 +131,26 @@ class Index(ABC):
         self, queries: Hidden, k: int, own_past: bool, ordered: bool
     ) -> tuple[Distances, Positions]:
         norms = squared_norms(queries)
+        squared = np.empty((len(queries), k), np.float32)
+        positions = np.empty((len(queries), k), np.int64)
 
         def show(nearest: Nearest, last: int) -> None:
             self.show_to(nearest)
             if own_past:
                 nearest.show(queries[:last], norms[:last], self.added)
 
-        return self._find_in(show, queries, k, own_past, ordered)
+        self._find_by(show, queries, k, own_past, unpacking(squared, positions, ordered))
+        return squared, positions
 
-    def _find_in(
+    def _find_by(
         self,
         show: Callable[[Nearest, int], None],
         queries: Hidden,
         k: int,
         own_past: bool,
-        ordered: bool,
-    ) -> tuple[Distances, Positions]:
+        look: Look,
+    ) -> None:
         """The nearest of what `show` shows to each group of queries, told where it ends."""
-        squared = np.empty((len(queries), k), np.float32)
-        positions = np.empty((len(queries), k), np.int64)
         steps = np.arange(len(queries)) if own_past else np.zeros(len(queries), np.int64)
         high = self.added + steps
         low = np.zeros_like(high) if self.reach is None else np.maximum(high - self.reach, 0)
@@ -146,10 +161,9 @@ class Index(ABC):
                 rows = slice(first, last)
                 nearest = Nearest(queries[rows], k, low[rows], high[rows])
                 show(nearest, last)
-                squared[rows], positions[rows] = nearest.take(ordered)
+                look(first, nearest.packed, nearest.oldest)
 
         in_parallel(part, len(queries))
-        return squared, positions
 
     def state(self) -> dict[str, np.ndarray]:
         """Everything that was learned, as arrays."""
@@ -214,6 +228,17 @@ class Index(ABC):
                 "a distance in 32 bits; check the network's states for overflow"
             )
         return rows
+
+
+def unpacking(squared: Distances, positions: Positions, ordered: bool = False) -> Look:
+    """Writes what is found into the rows of two arrays, as far as they were found."""
+
+    def look(first: int, packed: Packed, base: int) -> None:
+        rows = slice(first, first + len(packed)), slice(packed.shape[1])
+        some = np.sort(packed, axis=1) if ordered else packed
+        unpack(some, base, squared[rows], positions[rows])
+
+    return look
 
 
 def _positive(k: int) -> int:

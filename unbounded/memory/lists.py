@@ -32,8 +32,16 @@ _SHORTEST = 256
 # Entries kept for each neighbor wanted, before the nearest are selected.
 _ROOM = 3
 
-# Queries that are searched together at least: the more, the more of them share a list.
+# Queries that are searched together at least: the more, the more of them share a list. Beyond two
+# million entries one in so many: there every query has lists of its own, and to take these from
+# memory takes longer than to look at them, unless enough queries wait for each.
 _TOGETHER = 512
+_SHARED = 4096
+
+# Lists are cut less often in a large memory, for a block ends where lists are cut: from so many
+# times the usual stretch on it is twice as long, from twice as many on four times.
+_STRETCHES = 1024
+_LONGEST = 4
 
 _kept = threading.local()
 
@@ -52,8 +60,9 @@ class Lists:
     A search looks into the lists with the nearest centroids until they hold `LOOKED_AT` times as
     many entries as it wants, and at least `FEWEST`. A list that has outgrown 0.7 √entries is cut
     in two, so lists follow the keys wherever these drift, and the longest pause is that of some
-    lists being cut. Lists are cut each time `settle` entries have come and at no other time:
-    between, a search looks into the same lists however the stream is cut into blocks.
+    lists being cut. Lists are cut each time `settle` entries have come, in large memories up to
+    four times as many, and at no other time: between, a search looks into the same lists however
+    the stream is cut into blocks.
     """
 
     def __init__(self, coder: Coder, settle: int) -> None:
@@ -87,7 +96,14 @@ class Lists:
     @property
     def room(self) -> int:
         """How many entries may come until lists are cut."""
-        return self._settle_every - self.entries % self._settle_every
+        stretch = self._stretch
+        return stretch - self.entries % stretch
+
+    @property
+    def _stretch(self) -> int:
+        """How many entries come between one cutting and the next, as many as there are now."""
+        doublings = (self.entries // (_STRETCHES * self._settle_every)).bit_length()
+        return self._settle_every * min(1 << doublings, _LONGEST)
 
     def find(self, coded: Coded, k: int, own_past: bool) -> tuple[Packed, Assigned]:
         """The nearest entries of each query, packed as `Nearest` packs them, in no order.
@@ -106,7 +122,7 @@ class Lists:
             asked = (coded.queries, coded.offsets, coded.scales)
             probe(self._chunks, own, *asked, start, stop, chosen, used, bits, positions, best)
 
-        in_parallel(part, n, fewest=_TOGETHER)
+        in_parallel(part, n, fewest=max(_TOGETHER, self.entries // _SHARED))
         return best, lists
 
     def _choose(self, coded: Coded, wanted: int) -> tuple[np.ndarray, np.ndarray]:
@@ -156,8 +172,9 @@ class Lists:
         """Append a block for which there is room, then cut lists if that is due."""
         self._reserve(self._chunks_for(lists))
         append_all(self._chunks, lists, coded.codes, self.entries)
+        due = self.room
         self.entries += len(lists)
-        if self.entries % self._settle_every == 0:
+        if len(lists) == due:
             self._settle()
 
     def _nearest(self, coded: Coded) -> np.ndarray:

@@ -1,6 +1,6 @@
 """(hidden state, next word) pairs, appended as they are read, and found again by their states."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import final, no_type_check
 
@@ -9,10 +9,13 @@ import numpy as np
 
 from unbounded.errors import MemoryFault
 from unbounded.memory.index import Index
+from unbounded.memory.nearest import Packed, unpack
 from unbounded.memory.rows import Rows
-from unbounded.memory.threads import in_parallel
 from unbounded.states import part, under
 from unbounded.types import Distances, Hidden, Ids, Positions
+
+# Rows at a time that are looked at where they were found: with 1,024 neighbors a megabyte.
+_ROWS = 64
 
 
 @dataclass(frozen=True)
@@ -84,21 +87,56 @@ class Memory:
     def search(self, queries: Hidden, k: int) -> Neighbors:
         """The min(k, entries) nearest entries of each query; changes nothing."""
         squared, positions = self.index.search(queries, k)
+        words = np.empty(positions.shape, np.int64)
         oldest = self.index.added - len(self._words)
-        return Neighbors(squared, self._words_from(oldest, positions), positions)
+        _gather(positions, oldest, self._words.view, self._words.view[:0], words)
+        return Neighbors(squared, words, positions)
 
     def read(self, keys: Hidden, words: Ids, k: int) -> Neighbors:
         """Search for each pair and then add it, as if one at a time; rows are in no order.
 
         Step t is not shown its own word, nor any later one.
         """
+        shape = len(keys), min(k, self.index.added + max(len(keys) - 1, 0))
+        found = Neighbors(
+            np.full(shape, np.inf, np.float32), np.full(shape, -1), np.full(shape, -1)
+        )
+
+        def look(first: int, some: Neighbors) -> None:
+            rows = slice(first, first + len(some.squared)), slice(some.squared.shape[1])
+            found.squared[rows] = some.squared
+            found.words[rows] = some.words
+            found.positions[rows] = some.positions
+
+        self.read_by(keys, words, k, look)
+        return found
+
+    def read_by(
+        self, keys: Hidden, words: Ids, k: int, look: Callable[[int, Neighbors], None]
+    ) -> None:
+        """`read`, some rows at a time: `look` hears, from several threads, which is the first.
+
+        Whoever only counts what is found needs no room for it all, and that is several times as
+        fast: new pages cost more than what is written on them.
+        """
         _check_pairs(keys, words)
-        before = self.index.added - len(self._words)
-        squared, positions = self.index.read(keys, k)
+        known, oldest = self._words.view, self.index.added - len(self._words)
+
+        def gather(first: int, packed: Packed, base: int) -> None:
+            for start in range(0, len(packed), _ROWS):
+                some = packed[start : start + _ROWS]
+                found = Neighbors(
+                    np.empty(some.shape, np.float32),
+                    np.empty(some.shape, np.int32),
+                    np.empty(some.shape, np.int64),
+                )
+                unpack(some, base, found.squared, found.positions)
+                _gather(found.positions, oldest, known, words, found.words)
+                look(first + start, found)
+
+        self.index.read_by(keys, k, gather)
         self._words.append(words)
-        found = self._words_from(before, positions)
         self._words.keep_last(len(self.index))
-        return Neighbors(squared, found, positions)
 
     def state(self) -> dict[str, np.ndarray]:
         """Everything that was read, as arrays."""
@@ -114,24 +152,18 @@ class Memory:
             )
         self._words.restore(state["words"])
 
-    def _words_from(self, oldest: int, positions: Positions) -> Positions:
-        """The words at these positions, where the first word kept is at position `oldest`."""
-        words = np.empty(positions.shape, np.int64)
-
-        def part(start: int, stop: int) -> None:
-            rows = slice(start, stop)
-            _gather(positions[rows].ravel(), oldest, self._words.view, words[rows].ravel())
-
-        in_parallel(part, len(positions))
-        return words
-
 
 @numba.njit(cache=True, nogil=True)
 @no_type_check
-def _gather(positions, oldest, known, words):
-    """The word at each position; -1 where there is none."""
-    for i in range(len(positions)):
-        words[i] = -1 if positions[i] < 0 else known[positions[i] - oldest]
+def _gather(positions, oldest, known, new, words):
+    """The word at each position, known or new; -1 where there is none."""
+    for t in range(positions.shape[0]):
+        for i in range(positions.shape[1]):
+            at = positions[t, i] - oldest
+            if positions[t, i] < 0:
+                words[t, i] = -1
+            else:
+                words[t, i] = known[at] if at < len(known) else new[at - len(known)]
 
 
 def _check_pairs(keys: Hidden, words: Ids) -> None:

@@ -8,7 +8,6 @@ from jaxtyping import Float, Int, UInt64
 
 from unbounded.memory.keep import keep
 from unbounded.memory.select import INFINITY, NOTHING, rough_limit, select
-from unbounded.memory.threads import in_parallel
 from unbounded.types import Distances, Hidden, Positions
 
 # Keys at a time. Measured at 256 queries, 256 wide, k = 1,024, 10 k keys, two threads, µs a query:
@@ -32,6 +31,10 @@ def squared_norms(keys: Hidden) -> Float[np.ndarray, " n"]:
     return norms
 
 
+Packed = UInt64[np.ndarray, "n k"]
+"""A row of neighbors in no order: the bits of a squared distance above those of a position."""
+
+
 @final
 class Nearest:
     """The k nearest keys shown so far to each query; query t sees positions low[t] to high[t] - 1.
@@ -43,7 +46,8 @@ class Nearest:
     >>> keys = np.array([[0.0], [3.0], [1.0]], np.float32)
     >>> near = Nearest(keys[:1], 2, np.array([0]), np.array([3]))
     >>> near.show(keys, squared_norms(keys), 0)
-    >>> squared, positions = near.take()
+    >>> squared, positions = np.empty((1, 2), np.float32), np.empty((1, 2), np.int64)
+    >>> unpack(near.packed, near.oldest, squared, positions)
     >>> squared.tolist(), positions.tolist()
     ([[0.0, 1.0]], [[0, 2]])
     """
@@ -55,10 +59,10 @@ class Nearest:
         self.k = k
         # Positions are packed relative to the oldest that any query sees, so that 32 bits last
         # for any window however long the stream, and for 4 G entries otherwise.
-        self._base = self.oldest = int(low.min()) if len(low) else 0
+        self.oldest = int(low.min()) if len(low) else 0
         self.newest = int(high.max()) if len(high) else 0
-        self._low = low - self._base
-        self._high = high - self._base
+        self._low = low - self.oldest
+        self._high = high - self.oldest
         self._norms = squared_norms(queries)
         self._best = np.full((len(queries), k), NOTHING, np.uint64)
 
@@ -82,7 +86,7 @@ class Nearest:
                 norms[start:stop],
                 self._low,
                 self._high,
-                first + start - self._base,
+                first + start - self.oldest,
                 self._best,
             )
 
@@ -90,41 +94,29 @@ class Nearest:
         """Consider neighbors that were found elsewhere."""
         packed = np.maximum(squared, np.float32(0)).view(np.uint32).astype(np.uint64)
         packed <<= np.uint64(32)
-        packed |= (positions - self._base).astype(np.uint64)
+        packed |= (positions - self.oldest).astype(np.uint64)
         both = np.concatenate([self._best, packed], axis=1)
         if 0 < self.k < both.shape[1]:
             both.partition(self.k - 1, axis=1)
         self._best = both[:, : self.k]
 
-    def take(self, ordered: bool = True) -> tuple[Distances, Positions]:
-        """Squared distances, in increasing order or in none, and positions."""
-        return unpacked(self._best, ordered, self._base)
-
-
-def unpacked(
-    best: UInt64[np.ndarray, "n k"], ordered: bool, base: int = 0
-) -> tuple[Distances, Positions]:
-    """Packed neighbors as squared distances and positions; infinity and -1 where none is."""
-    squared = np.empty(best.shape, np.float32)
-    positions = np.empty(best.shape, np.int64)
-
-    def part(start: int, stop: int) -> None:
-        rows = slice(start, stop)
-        some = np.sort(best[rows], axis=1) if ordered else np.ascontiguousarray(best[rows])
-        _unpack(some.ravel(), base, squared[rows].ravel(), positions[rows].ravel())
-
-    in_parallel(part, len(best))
-    return squared, positions
+    @property
+    def packed(self) -> Packed:
+        """The nearest of each query so far, in no order, relative to `oldest`."""
+        return self._best
 
 
 @numba.njit(cache=True, nogil=True)
 @no_type_check
-def _unpack(best, base, squared, positions):
+def unpack(packed, base, squared, positions):
+    """Squared distances and positions of packed neighbors; infinity and -1 where none is."""
     bits = squared.view(np.uint32)
-    for i in range(len(best)):
-        missing = best[i] == NOTHING
-        bits[i] = INFINITY if missing else np.uint32(best[i] >> np.uint64(32))
-        positions[i] = -1 if missing else base + np.int64(best[i] & np.uint64(0xFFFF_FFFF))
+    for t in range(packed.shape[0]):
+        for i in range(packed.shape[1]):
+            missing = packed[t, i] == NOTHING
+            bits[t, i] = INFINITY if missing else np.uint32(packed[t, i] >> np.uint64(32))
+            position = base + np.int64(packed[t, i] & np.uint64(0xFFFF_FFFF))
+            positions[t, i] = -1 if missing else position
 
 
 @numba.njit(cache=True, nogil=True, fastmath=True)

@@ -14,7 +14,7 @@ from unbounded.memory.chunks import LISTS, ask_centroids, room_for_centroids, wr
 from unbounded.memory.codes import AXES, POSITION, WORDS
 from unbounded.memory.keep import keep, keep_chunk
 from unbounded.memory.scan import CHUNK, TILE, distances, fetch
-from unbounded.memory.select import INFINITY, kth, select
+from unbounded.memory.select import INFINITY, kth, rough_limit, select
 
 
 @numba.njit(cache=True, nogil=True)
@@ -35,9 +35,13 @@ def choose(chunks, queries, offsets, scales, totals, wanted, chosen, used):
         for j in range(many):
             t = first + j
             bits = to_lists[j].view(np.uint32)
-            # One more, so that where all are too far for a float, and infinite, none is left out.
-            limit = kth(bits, count, most)[1] + np.uint32(1)
+            # Those that are near by a sample, and only where that was too few, as many as needed.
+            limit = rough_limit(bits, count, most)
             kept = keep(bits, numbers, count, np.uint32(0), limit, kept_bits, kept_numbers)
+            if kept < most:
+                # One more: where all are too far for a float, and infinite, none is left out.
+                limit = kth(bits, count, most)[1] + np.uint32(1)
+                kept = keep(bits, numbers, count, np.uint32(0), limit, kept_bits, kept_numbers)
             order = np.empty(kept, np.uint64)
             for i in range(kept):
                 order[i] = (np.uint64(kept_bits[i]) << np.uint64(32)) | np.uint64(kept_numbers[i])

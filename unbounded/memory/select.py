@@ -47,7 +47,9 @@ def kth(bits, n, k):
 def rough_limit(bits, slots, k):
     """Bits below which probably at least k lie, and not many more: from every eighth."""
     sample = bits[:slots:8].copy()
-    return kth(sample, len(sample), k // 8 + k // 32 + 16)[1]
+    # Three times what chance would have it off by.
+    more = np.int64(3 * np.sqrt(k / 8)) + 1
+    return kth(sample, len(sample), k // 8 + more)[1]
 
 
 @numba.njit(cache=True, nogil=True)

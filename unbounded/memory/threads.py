@@ -41,7 +41,8 @@ def in_parallel(work: Callable[[int, int], None], rows: int, fewest: int = _FEWE
     if _pool is None or rows < 2 * _FEWEST:
         work(0, rows)
         return
-    parts = min(_PARTS * _threads, max(rows // fewest, _threads))
+    # As many for each thread.
+    parts = _threads * min(_PARTS, max(rows // fewest // _threads, 1))
     cuts = [rows * part // parts for part in range(parts + 1)]
     turns = count()
 

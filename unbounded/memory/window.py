@@ -6,10 +6,10 @@ from typing import final
 import numpy as np
 
 from unbounded.errors import SettingError
-from unbounded.memory.index import Index
+from unbounded.memory.index import Index, Look
 from unbounded.memory.nearest import Nearest, squared_norms
 from unbounded.memory.rows import Rows
-from unbounded.types import Distances, Hidden, Positions
+from unbounded.types import Hidden
 
 # Keys that are stored and searched together however small the window is.
 _TOGETHER = 4096
@@ -59,16 +59,15 @@ class Window(Index):
         self._store(keys[-self.size :])
         self._drop()
 
-    def _read(self, keys: Hidden, k: int) -> tuple[Distances, Positions]:
+    def _read(self, keys: Hidden, k: int, look: Look) -> None:
         # Stored before they are searched for, so that one pass finds what a query sees of the
         # window and of its own block: `Nearest` looks at nothing that came later.
         self._store(keys)
         self._ahead = len(keys)
-        found = self._find_in(lambda nearest, last: self.show_to(nearest), keys, k, True, False)
+        self._find_by(lambda nearest, last: self.show_to(nearest), keys, k, True, look)
         self._drop()
         self._ahead = 0
         self.added += len(keys)
-        return found
 
     def _store(self, keys: Hidden) -> None:
         self._keys.append(keys)

@@ -226,8 +226,13 @@ class Cache(Expert):
 
     def score(self, hidden: Hidden, words: Ids) -> Probs:
         """One search of the memory as it stood, plus the block's own past."""
-        found = self.memory.read(self._keys(hidden), words, self._k)
-        shares = self._family.shares(found.squared, found.words, words, self._size)
+        shares = np.empty((len(words), len(self._family)))
+
+        def count(first: int, found: Neighbors) -> None:
+            rows = slice(first, first + len(found.squared))
+            shares[rows] = self._family.shares(found.squared, found.words, words[rows], self._size)
+
+        self.memory.read_by(self._keys(hidden), words, self._k, count)
         probs = np.zeros(len(words))
         # What no neighbor foresaw says nothing about the kernels.
         foreseen = shares.any(axis=1)

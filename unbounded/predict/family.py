@@ -6,7 +6,6 @@ import numba
 import numpy as np
 from jaxtyping import Float
 
-from unbounded.memory.threads import in_parallel
 from unbounded.predict.distribution import Even
 from unbounded.predict.kernels import Kernel
 from unbounded.types import Distances, Ids, Positions, Table
@@ -41,14 +40,9 @@ class Family:
         """Each kernel's probability of a word a row; even over `size` words without neighbors."""
         hits = np.zeros((len(squared), len(self)))
         totals = np.zeros((len(squared), len(self)))
-
-        def part(start: int, stop: int) -> None:
-            rows = slice(start, stop)
-            base = np.ascontiguousarray(self._base.weights(squared[rows]), np.float32)
-            _count(base, words[rows], targets[rows], hits[rows], totals[rows])
-
         if squared.shape[1]:
-            in_parallel(part, len(squared))
+            base = np.ascontiguousarray(self._base.weights(squared), np.float32)
+            _count(base, words, targets, hits, totals)
         even = Even(len(targets), size).prob(targets)[:, None]
         return np.where(totals > 0, hits / np.where(totals > 0, totals, 1), even)
 
