@@ -53,5 +53,5 @@ def test_looking_ahead_sees_the_states_that_come(place: Path) -> None:
 
 
 def test_a_stretch_is_a_small_part_of_the_entries() -> None:
-    assert (stretch_of(2_000), stretch_of(10_000_000)) == (100, 20_000)
+    assert (stretch_of(2_000), stretch_of(10_000_000)) == (100, 32_768)
     assert (singles_of(2_000), singles_of(10_000_000)) == (100, 300)

@@ -39,7 +39,7 @@ from unbounded.reproduce.paper import TABLE4
 from unbounded.score.metrics import surprise
 from unbounded.types import Ids, Probs, Table
 
-STRETCH = 20_000
+STRETCH = 32_768
 """Words that are measured before a mark; one in `SHARE` of the entries where that is less."""
 
 SHARE = 20

@@ -36,7 +36,7 @@ class Watched(LanguageModel):
 
     @property
     def hidden(self) -> Hidden:
-        """The states before each of the words last read."""
+        """The states before each of the words last read at once."""
         return np.concatenate([self._before, self._after[:-1]])
 
     def ahead(self, ids: Ids) -> Hidden:
@@ -129,12 +129,10 @@ class Stream:
         kept = model.text is not None
         needed = (*experts_for("full", text=kept), "local")
         built = build_online(model, size, needed, config).experts
-        unbounded = {name: built[name] for name in ROWS["unbounded"]}
-        self._others = {name: built[name] for name in built if name not in unbounded}
+        self._experts = built
         self.lm = Watched(model.lm)
-        self.online = OnlineModel(
-            self.lm, model.vocabulary.copy(), unbounded, Online(len(unbounded))
-        )
+        few = {name: built[name] for name in ROWS["unbounded"]}
+        self.online = OnlineModel(self.lm, model.vocabulary.copy(), few, Online(len(few)))
         self.lines = {
             name: Line(name, experts_for(name, text=kept), model.lm.width)
             for name in (*ALWAYS, *NEAR_A_MARK)
@@ -196,35 +194,33 @@ class Stream:
 
         A pause counts as a stall even where the rows are not timed.
         """
-        began = time.perf_counter()
-        reading = self.online.read(words)
-        seconds = time.perf_counter() - began
+        few, mixture = self.online.experts, self.online.mixture
+        if near:
+            every = self.online.twin(self._experts, Online(len(self._experts)))
+            reading = every.read(words)
+            self.online = every.twin(few, mixture)
+        else:
+            reading = self.online.read(words)
+            for name, expert in self._experts.items():
+                # A local cache forgets anyway what is far from the mark.
+                if name not in few and name not in WINDOWS:
+                    expert.observe(reading.hidden, reading.ids)
+        seconds = sum(reading.seconds[name] for name in ("network", *few))
         self._longest = max(self._longest, seconds)
         if timed and len(words) == self.block:
             self.block_seconds.append(seconds)
-        hidden, ids = reading.hidden, reading.ids
         columns = dict(zip(reading.experts, reading.table.T, strict=True))
         parts = {name: reading.seconds[name] for name in ("network", *columns)}
-        if near:
-            for name, expert in self._others.items():
-                began = time.perf_counter()
-                columns[name] = expert.score(hidden, ids)
-                parts[name] = time.perf_counter() - began
-        else:
-            for name, expert in self._others.items():
-                # A local cache forgets anyway what is far from the mark.
-                if name not in WINDOWS:
-                    expert.observe(hidden, ids)
         for name, line in self.lines.items():
             if near or name in ALWAYS:
                 line.count(reading, columns, parts, timed=timed)
         if timed:
             for name, taken in parts.items():
                 self._parts[name] = self._parts.get(name, 0.0) + taken
-        self._scratch.append(self.keys(hidden), ids)
+        self._scratch.append(self.keys(reading.hidden), reading.ids)
         self.done += len(words)
 
     def _cache(self, name: str) -> Cache:
-        found = {**self.online.experts, **self._others}[name]
+        found = self._experts[name]
         assert isinstance(found, Cache)
         return found

@@ -11,6 +11,7 @@ from unbounded.errors import MemoryFault
 from unbounded.memory.index import Index
 from unbounded.memory.nearest import Packed, unpack
 from unbounded.memory.rows import Rows
+from unbounded.memory.threads import in_parallel
 from unbounded.states import part, under
 from unbounded.types import Distances, Hidden, Ids, Positions
 
@@ -88,8 +89,12 @@ class Memory:
         """The min(k, entries) nearest entries of each query; changes nothing."""
         squared, positions = self.index.search(queries, k)
         words = np.empty(positions.shape, np.int64)
-        oldest = self.index.added - len(self._words)
-        _gather(positions, oldest, self._words.view, self._words.view[:0], words)
+        known, oldest = self._words.view, self.index.added - len(self._words)
+
+        def part(start: int, stop: int) -> None:
+            _gather(positions[start:stop], oldest, known, known[:0], words[start:stop])
+
+        in_parallel(part, len(words))
         return Neighbors(squared, words, positions)
 
     def read(self, keys: Hidden, words: Ids, k: int) -> Neighbors:

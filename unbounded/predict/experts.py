@@ -24,6 +24,9 @@ from unbounded.types import Distances, Hidden, Ids, Probs
 class Expert(ABC):
     """One opinion about the next word, learned by reading."""
 
+    whole = False
+    """Whether a block is best scored in one, however long: the law has it that any cut will do."""
+
     @abstractmethod
     def predict(self, hidden: Hidden) -> Distribution:
         """What would come after each hidden state, from all that was observed; changes nothing."""
@@ -208,6 +211,8 @@ class Cache(Expert):
         if k < 1:
             raise SettingError(f"k is {k}; at least 1 neighbor is needed")
         self.memory = memory
+        # The more words look into a large memory together, the more share what they look at.
+        self.whole = memory.index.reach is None
         self._size = size
         self._k = k
         self._family = Family(kernel)
