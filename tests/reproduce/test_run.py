@@ -140,6 +140,7 @@ def test_every_committed_config_can_be_read_at_every_scale() -> None:
             "figure1",
             "figure2",
             "keys",
+            "size",
             "table1",
             "table2",
             "table3",

@@ -35,6 +35,8 @@ class Cell:
     k: int = 1024
     key: str = "normalized"
     """What the memory is searched by; see `reproduce.keys`. Rows know hidden and normalized."""
+    units: int = NetworkConfig.units
+    """How wide the network is."""
 
 
 @dataclass(frozen=True)
@@ -47,12 +49,13 @@ class TrainingScale:
 
 def model_for(
     domain: str,
+    units: int,
     corpora: Corpora,
     work: Path,
     scale: TrainingScale,
     show: Callable[[Progress, int], None],
 ) -> Pretrained:
-    """The static model of a domain, trained once and then kept."""
+    """The static model of a domain, so many units wide, trained once and then kept."""
 
     def text(tokenizer: Tokenizer) -> TrainingText:
         train, valid = (
@@ -61,9 +64,10 @@ def model_for(
         )
         return training_text(train, scale.tokens, valid)
 
-    folder = work / "models" / f"{domain}-{scale.tokens}-{scale.epochs}"
+    wide = "" if units == NetworkConfig.units else f"-{units}"
+    folder = work / "models" / f"{domain}-{scale.tokens}-{scale.epochs}{wide}"
     config = TrainingConfig(epochs=scale.epochs, seed=SEED)
-    return trained_model(folder, text, NetworkConfig(), config, show)
+    return trained_model(folder, text, NetworkConfig(units=units), config, show)
 
 
 def run_cell(

@@ -3,6 +3,7 @@
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -62,12 +63,17 @@ def _cells(path: Path, pairs: dict[str, list[str]], common: dict[str, Any]) -> I
     settings: dict[str, Any] = {
         k: tuple(v) if isinstance(v, list) else v for k, v in common.items()
     }
-    # Several keys are as many cells.
-    keys = settings.pop("key", Cell.key)
+    # Several keys or widths are as many cells.
+    several = {
+        name: value if isinstance(value, tuple) else (value,)
+        for name, value in settings.items()
+        if name in ("key", "units")
+    }
     for train, tests in pairs.items():
         for test in tests:
-            for key in keys if isinstance(keys, tuple) else (keys,):
-                yield Cell(train=train, test=test, key=key, **settings)
+            for one in product(*several.values()):
+                varied = dict(zip(several, one, strict=True))
+                yield Cell(train=train, test=test, **{**settings, **varied})
 
 
 def _check(path: Path, found: dict[str, Any], known: set[str], needed: set[str]) -> None:

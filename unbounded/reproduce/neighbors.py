@@ -58,7 +58,7 @@ def run_neighbors(
         met.encode(block.words)
     size, vocabulary = len(met), model.vocabulary.copy()
     static, uniform, unigram = Static(model.lm), Uniform(size), Unigram(size)
-    key = Keys(cell.key, model.lm)
+    key = Keys(cell.key, model.lm, model.text)
     memory = Memory(INDEXES[cell.index](key.width))
     asked = kernels_asked(cell.k)
     lines = {name: _Line(3) for name in asked}

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -25,14 +25,15 @@ def run_experiment(
 ) -> Iterator[dict[str, Any]]:
     """Yield each cell's result as it is there, old or new; finished cells are not run again."""
     corpora = Corpora(corpora_folder, work, train_tokens=experiment.training.tokens)
-    models: dict[str, Pretrained] = {}
+    models: dict[tuple[str, int], Pretrained] = {}
     done = {_key(result): result for result in read_results(results)}
     for cell in experiment.cells:
         key = _key({"cell": asdict(cell), "training": asdict(experiment.training)})
         if key not in done:
-            if cell.train not in models:
-                models[cell.train] = _model(cell.train, corpora, work, experiment, meters)
-            result = _run(experiment, cell, models[cell.train], corpora, meters)
+            wanted = cell.train, cell.units
+            if wanted not in models:
+                models[wanted] = _model(cell, corpora, work, experiment, meters)
+            result = _run(experiment, cell, models[wanted], corpora, meters)
             result |= {"experiment": experiment.name, "training": asdict(experiment.training)}
             append_result(results, result)
             done[key] = result
@@ -61,18 +62,26 @@ def _run(
 
 
 def _model(
-    domain: str, corpora: Corpora, work: Path, experiment: Experiment, meters: Meters
+    cell: Cell, corpora: Corpora, work: Path, experiment: Experiment, meters: Meters
 ) -> Pretrained:
     total = experiment.training.tokens * experiment.training.epochs
-    with meters(f"training on {domain}", total) as show:
+    with meters(f"training on {cell.train}", total) as show:
 
         def hear(progress: Progress, total: int) -> None:
             show(progress.words, f"perplexity {progress.train_perplexity:,.1f}")
 
-        return model_for(domain, corpora, work, experiment.training, hear)
+        return model_for(cell.train, cell.units, corpora, work, experiment.training, hear)
 
 
 def _key(result: dict[str, Any]) -> str:
-    """What makes two cells the same: their settings and how their model was trained."""
-    cell = {k: list(v) if isinstance(v, tuple) else v for k, v in result["cell"].items()}
+    """What makes two cells the same: their settings and how their model was trained.
+
+    Settings left at their defaults are not compared: older results do not know newer settings.
+    """
+    usual = {field.name: field.default for field in fields(Cell)}
+    cell = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in result["cell"].items()
+    }
+    cell = {name: value for name, value in cell.items() if value != usual[name]}
     return repr((sorted(cell.items()), sorted(result.get("training", {}).items())))
