@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from unbounded.config import MemoryConfig, build_online, check_strangers
 from unbounded.corpus import (
     Block,
@@ -29,7 +31,7 @@ from unbounded.lm import (
     train_model,
 )
 from unbounded.lm.checkpoint import CONFIG, keep_text
-from unbounded.predict import Cache, NGram, Spelling
+from unbounded.predict import Cache, Fixed, NGram, OnlineModel, Spelling
 from unbounded.predict.spelling import LEAST
 from unbounded.score.evaluation import Evaluation, experts_of, fit_rows, make_rows, split_first
 from unbounded.score.metrics import Banding
@@ -121,14 +123,14 @@ def evaluate(
         _count(met, model, validate, config.tokens)
     experts = experts_of(rows)
     size = None if config.protocol == "open" else len(met)
-    online = build_online(model, size, experts, config.memory, config.strangers)
+    online = _unmixed(build_online(model, size, experts, config.memory, config.strangers))
     stream = _blocks(model, text, config)
     fitted = 0
     banding = Banding(model.lm.base_size)
     both = config.mixture == "both"
     if config.mixture != "online" and validate is not None:
         other = build_online(model, size, experts, config.memory, config.strangers)
-        fitted = fit_rows(other, _blocks(model, validate, config), rows, beside=both)
+        fitted = fit_rows(_unmixed(other), _blocks(model, validate, config), rows, beside=both)
     elif config.mixture != "online":
         first, stream = split_first(stream, min(total // 10, FITTED_TOKENS))
         fitted = fit_rows(online, first, rows, banding, beside=both)
@@ -157,6 +159,12 @@ def evaluate(
                 "bits per character are a little too low"
             )
     return evaluation
+
+
+def _unmixed(online: OnlineModel) -> OnlineModel:
+    """The same for rows that mix for themselves: a mixture of its own would learn for nobody."""
+    many = len(online.experts)
+    return online.twin(online.experts, Fixed(np.full(many, 1 / many)))
 
 
 def _settings(config: EvaluationConfig, fitted: int) -> dict[str, Any]:
