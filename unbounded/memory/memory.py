@@ -114,6 +114,27 @@ class Memory:
             )
         self._words.restore(state["words"])
 
+    def growth(self) -> dict[str, np.ndarray] | None:
+        """What has come to the index since this was last called; None if that is not known."""
+        return self.index.growth()
+
+    def again(self, words: Ids) -> None:
+        """Words whose keys come with `grow` and `settle`."""
+        self._words.append(words)
+
+    def grow(self, growth: Mapping[str, np.ndarray]) -> None:
+        """Add what has come."""
+        self.index.grow(growth)
+
+    def rest(self) -> dict[str, np.ndarray]:
+        """All but the growth and the words."""
+        return self.index.rest()
+
+    def settle(self, rest: Mapping[str, np.ndarray]) -> None:
+        """Become what gave the rest."""
+        self.index.settle(rest)
+        self._words.keep_last(len(self.index))
+
     def _words_from(self, oldest: int, positions: Positions) -> Positions:
         """The words at these positions, where the first word kept is at position `oldest`."""
         words = np.empty(positions.shape, np.int64)
