@@ -183,7 +183,8 @@ class Lists:
             piece = slice(start, start + self.room)
             self._add_codes(codes[piece], lists[piece])
             start = min(piece.stop, len(lists))
-        self._came = []
+        if self._came is not None:
+            self._came = []
 
     def _nearest(self, coded: Coded) -> np.ndarray:
         lists = np.empty(len(coded.codes), np.int32)
