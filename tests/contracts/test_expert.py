@@ -213,7 +213,8 @@ def assert_growing_equals_reading(make: Callable[[], Expert], words: Ids, cuts: 
         np.testing.assert_array_equal(grown.state()[part_name], array)
     np.testing.assert_array_equal(grown.score(hidden, words), read.score(hidden, words))
     after = [expert.growth() for expert in (grown, read)]
-    assert after[0] is not None and after[1] is not None
+    assert after[0] is not None
+    assert after[1] is not None
     for part_name, array in after[1].items():
         np.testing.assert_array_equal(after[0][part_name], array)
 

@@ -12,7 +12,7 @@ import numpy as np
 from unbounded.config import MemoryConfig
 from unbounded.corpus import Block, Line, blocks, detokenize, read_sentences
 from unbounded.errors import CorpusError, SettingError, StoreError
-from unbounded.keep.budget import Budget
+from unbounded.keep.budget import FEWEST, Budget, Cost
 from unbounded.keep.care import Finding, check, stats
 from unbounded.keep.export import export
 from unbounded.keep.forgetting import chosen
@@ -70,6 +70,7 @@ class KeptMemory:
         rates = budget is not None and budget.policy == "surprise"
         self._fresh: Callable[[], Mind] = lambda: Mind(model, config, rates=rates)
         self._broken = False
+        self._cost: Cost | None = None
         self._restore(show)
 
     def _restore(self, show: Show) -> None:
@@ -139,6 +140,9 @@ class KeptMemory:
             raise
         self._since += len(block.words)
         self._since_snapshot += len(block.words)
+        if self._cost is not None and (said := self._cost.read(reading)) is not None:
+            self.events.append(said)
+            self._cost = None
         return reading
 
     # Asking.
@@ -209,6 +213,7 @@ class KeptMemory:
         takes them out of the files too.
         """
         self._check_usable(write=True)
+        self._judge()
         ranges = chosen(self.store, document=document, before=before, matching=matching, last=last)
         if ranges:
             self._forget(ranges, show)
@@ -224,16 +229,30 @@ class KeptMemory:
 
     def _make_room(self, words: int) -> None:
         """Forget as much as the budget asks for before so many words come; in the files too."""
-        budget, before = self.budget, len(self)
-        if budget is None or before + words <= budget.entries:
+        budget = self.budget
+        if budget is None or not budget.exceeded(self.store, self._mind, words):
             return
         self._check_usable(write=True)
-        self._forget(budget.to_go(self.store, self._mind.surprise), lambda done, total: None)
-        self.compact()
+        before, mind = len(self), self._mind
+        while budget.exceeded(self.store, self._mind, words):
+            if len(self) < FEWEST // 2:
+                raise StoreError(
+                    f"{self.store.folder} takes {self.store.bytes:,} bytes with {len(self):,} "
+                    f"entries, and has {budget}; make a new memory with a larger one"
+                )
+            self._forget(budget.to_go(self.store, self._mind.surprise), lambda done, total: None)
+            self.compact()
+        self._judge()
+        self._cost = Cost(mind)
         self.events.append(
-            f"at {before:,} entries, with a budget of {budget.entries:,}: "
-            f"{before - len(self):,} forgotten by {budget.policy}"
+            f"at {before:,} entries, with {budget}: {before - len(self):,} forgotten"
         )
+
+    def _judge(self) -> None:
+        """Say what the last forgetting cost, by the words that have come since."""
+        if self._cost is not None and (said := self._cost.verdict()) is not None:
+            self.events.append(said)
+        self._cost = None
 
     def compact(self) -> None:
         """Write everything anew without what was forgotten: it is then in no file any more."""
@@ -306,6 +325,7 @@ class KeptMemory:
     def close(self) -> None:
         """Set the state aside if there is enough new, and let the next writer in."""
         usable = self.writes and not self._broken and not self.store.closed
+        self._judge()
         try:
             # To read a few words again is faster than to write.
             if usable and self._since > min(CLOSING_WORDS, len(self) // 50):

@@ -8,12 +8,15 @@ import numpy as np
 from unbounded.config import MemoryConfig, build_online
 from unbounded.lm import Pretrained, RecurrentModel
 from unbounded.memory.rows import Rows
-from unbounded.predict import OnlineModel, Reading
+from unbounded.predict import Cache, NGram, OnlineModel, Reading
 from unbounded.score.metrics import surprise
 from unbounded.types import Ids
 
 EXPERTS = ("static", "uniform", "adapted", "unigram", "ngram", "latest", "recent", "unbounded")
 """Whom a kept memory asks: all of `full` that know nothing but what it read."""
+
+SMALL = 4_000_000
+"""Bytes that all but caches and n-grams are good for."""
 
 
 @final
@@ -40,6 +43,14 @@ class Mind:
     def surprise(self) -> np.ndarray:
         """The nats of each entry, if they are remembered."""
         return self._surprise.view
+
+    @property
+    def bytes(self) -> int:
+        """About what a snapshot of it takes."""
+        experts = self.online.experts.values()
+        caches = sum(expert.memory.bytes for expert in experts if isinstance(expert, Cache))
+        counts = sum(expert.bytes for expert in experts if isinstance(expert, NGram))
+        return caches + counts + SMALL
 
     def read(self, words: Sequence[str]) -> Reading:
         """Score each word just before it comes, and learn it."""

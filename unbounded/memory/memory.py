@@ -65,6 +65,11 @@ class Memory:
         return len(self.index)
 
     @property
+    def words(self) -> np.ndarray:
+        """The word of each entry, oldest first; valid until the next is added."""
+        return self._words.view
+
+    @property
     def bytes(self) -> int:
         """What the index and the words take."""
         return self.index.bytes + self._words.bytes

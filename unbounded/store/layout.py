@@ -11,6 +11,7 @@
 `compact` writes the next generation; the highest journal is the one that counts.
 """
 
+import os
 import re
 import shutil
 from collections.abc import Callable, Mapping
@@ -143,3 +144,21 @@ def remove(path: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
     else:
         path.unlink(missing_ok=True)
+
+
+def folder_bytes(folder: Path) -> int:
+    """What the files of a folder, and of those in it, take; what has just gone takes nothing."""
+    total = 0
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                try:
+                    if entry.is_dir(follow_symlinks=False):
+                        total += folder_bytes(Path(entry.path))
+                    else:
+                        total += entry.stat(follow_symlinks=False).st_size
+                except FileNotFoundError:
+                    continue
+    except FileNotFoundError:
+        pass
+    return total

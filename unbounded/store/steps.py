@@ -237,7 +237,7 @@ def _true_end(file: int, at: int) -> int | None:
     try:
         (length,) = _LENGTH.unpack(os.pread(file, _LENGTH.size, start - _LENGTH.size))
         table = json.loads(os.pread(file, min(length, LONGEST), start))["arrays"]
-        sizes = (np.dtype(kind).itemsize * np.prod(shape, dtype=int) for _, kind, shape in table)
-        return start + length + int(sum(sizes))
+        sizes = [int(np.dtype(kind).itemsize * np.prod(shape)) for _, kind, shape in table]
+        return int(start + length + sum(sizes))
     except (struct.error, ValueError, KeyError, TypeError):
         return None

@@ -16,6 +16,7 @@ from unbounded.store.compaction import compact
 from unbounded.store.disk import Disk, RealDisk, write_file
 from unbounded.store.journal import Journal, check_start, damaged, read_record, scan
 from unbounded.store.layout import (
+    folder_bytes,
     generation_of,
     is_new,
     journal_path,
@@ -320,6 +321,11 @@ class Store:
         """Read every record's checksum again; how many words can be read."""
         check_start(self._file, self.path)
         return sum(words.count for words, _ in self.blocks())
+
+    @property
+    def bytes(self) -> int:
+        """All that the folder holds on disk, what is being written included."""
+        return folder_bytes(self.folder)
 
     @property
     def closed(self) -> bool:
