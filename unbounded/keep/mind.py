@@ -15,6 +15,8 @@ from unbounded.types import Ids
 EXPERTS = ("static", "uniform", "adapted", "unigram", "ngram", "latest", "recent", "unbounded")
 """Whom a kept memory asks: all of `full` that know nothing but what it read."""
 
+_OWN = ("ids", "blocks", "vocabulary", "surprise")
+
 SMALL = 4_000_000
 """Bytes that all but caches and n-grams are good for."""
 
@@ -104,8 +106,16 @@ class Mind:
         """All that is not growth; a few megabytes however much was read."""
         return self.online.rest()
 
-    def grow(self, growth: Mapping[str, np.ndarray]) -> None:
-        """Take in what has come; after the last of them, `settle`."""
+    def grow(self, growths: Sequence[Mapping[str, np.ndarray]]) -> None:
+        """Take in what has come, one growth after another; then `settle`."""
+        for growth in growths:
+            self._again(growth)
+        # All at once, so that large arrays are moved only once.
+        names = [name for name in growths[0] if name not in _OWN]
+        self.online.grow({name: np.concatenate([g[name] for g in growths]) for name in names})
+        self._known = len(self.online.vocabulary)
+
+    def _again(self, growth: Mapping[str, np.ndarray]) -> None:
         known = len(self.online.vocabulary)
         if words := growth["vocabulary"].tobytes().decode():
             self.online.vocabulary.restore(words.split("\n"))
@@ -116,8 +126,6 @@ class Mind:
             self.online.again(block)
             known = max(known, int(block.max(initial=-1)) + 1)
         self._surprise.append(growth["surprise"])
-        self.online.grow(growth)
-        self._known = len(self.online.vocabulary)
 
     def settle(self, rest: Mapping[str, np.ndarray]) -> None:
         """Become what gave the rest."""

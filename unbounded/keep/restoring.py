@@ -98,8 +98,7 @@ def _stepped(store: Store, mind: Mind, snapshot: Snapshot) -> Step | None:
             )
             steps.pop()
             continue
-        for growth in growths:
-            mind.grow(growth)
+        mind.grow(growths)
         mind.settle(rest)
         return steps[-1]
     return None

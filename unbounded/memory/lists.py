@@ -179,6 +179,9 @@ class Lists:
     def grow(self, growth: Mapping[str, np.ndarray]) -> None:
         """Add codes to their lists, which are cut where they were cut before."""
         codes, lists, start = growth["codes"], growth["lists"], 0
+        # About what it will take, so that the codes are moved once and not every so often.
+        new = max(int(lists.max(initial=0)) + 1 - self.count, 0)
+        self._reserve(len(lists) // CHUNK + 2 * new)
         while start < len(lists):
             piece = slice(start, start + self.room)
             self._add_codes(codes[piece], lists[piece])
