@@ -1,11 +1,14 @@
 """The model for who has none: small, trained once on the built-in texts, kept for all memories."""
 
+import fcntl
 import os
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import chain, zip_longest
 from pathlib import Path
 
 from unbounded.corpus import Line, Tokenizer, demo_text, read_sentences
+from unbounded.errors import ModelError
 from unbounded.jobs import trained_model
 from unbounded.lm import (
     NetworkConfig,
@@ -15,6 +18,7 @@ from unbounded.lm import (
     TrainingText,
     training_text,
 )
+from unbounded.lm.checkpoint import CONFIG
 
 TOKENS = 600_000
 NETWORK = NetworkConfig(units=128)
@@ -32,15 +36,45 @@ def default_model(
     tokens: int = TOKENS,
     network: NetworkConfig = NETWORK,
     training: TrainingConfig = TRAINING,
+    wait: Callable[[str], None] = lambda process: None,
 ) -> Pretrained:
-    """The default model, trained if it is not there yet; an interrupted training goes on."""
+    """The default model, trained if it is not there yet; an interrupted training goes on.
+
+    One process trains; another that needs it too waits, and `wait` is told for which process.
+    """
 
     def text(tokenizer: Tokenizer) -> TrainingText:
         return training_text(read_sentences(_lines(), tokenizer), tokens)
 
     folder = default_folder()
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    return trained_model(folder, text, network, training, show)
+    if (folder / CONFIG).exists():
+        return trained_model(folder, text, network, training, show)
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with _alone(folder.with_name(folder.name + ".lock"), wait):
+            return trained_model(folder, text, network, training, show)
+    except OSError as error:
+        raise ModelError(
+            f"{folder} cannot be made ({error.strerror}); give --model, or set XDG_CACHE_HOME to a "
+            "place that can be written"
+        ) from error
+
+
+@contextmanager
+def _alone(path: Path, wait: Callable[[str], None]) -> Iterator[None]:
+    """Be the only process in here; the system lets go of the lock however a process ends."""
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    try:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            wait(os.pread(file, 32, 0).decode(errors="replace").strip() or "(unknown)")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        os.ftruncate(file, 0)
+        os.pwrite(file, f"{os.getpid()}\n".encode(), 0)
+        yield
+    finally:
+        os.close(file)
 
 
 def _lines() -> Iterator[Line]:

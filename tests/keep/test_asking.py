@@ -1,12 +1,14 @@
 """Asking a kept memory: what comes next, who says so and why; and asking teaches nothing."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.keep.texts import open_toy, some_text, state_of
+from tests.keep.texts import CONFIG, open_toy, some_text, state_of
 from unbounded.keep import KeptMemory
 
 
@@ -33,19 +35,39 @@ def test_probabilities_are_those_of_the_model_and_shares_add_up(memory: KeptMemo
     np.testing.assert_allclose(sum(found.weights.values()), 1, rtol=1e-9)
 
 
-def test_passages_are_the_entries_that_the_caches_asked(memory: KeptMemory) -> None:
+def test_passages_are_all_that_caches_and_n_grams_go_by(memory: KeptMemory) -> None:
     found = memory.predict("known3", n=1_000, sources=1_000)
+    words = memory.online.vocabulary.decode(memory.online.experts["unbounded"].memory.words)  # type: ignore[attr-defined]
+    followed = {after for before, after in pairwise(words) if before == "known3"}
+    assert "zebra" in followed
     for guess in found.words:
-        # All that the caches add to a word comes from the passages named.
+        # All that the caches add to a word comes from the passages named, and what the n-grams
+        # do if it ever came after the last word.
         shares = [guess.shares[name] for name in ("latest", "recent", "unbounded")]
-        cached = guess.prob * sum(shares)
+        if guess.word in followed:
+            shares.append(guess.shares["ngram"])
         total = sum(passage.weight for passage in guess.sources)
-        np.testing.assert_allclose(total, cached, rtol=1e-6, atol=1e-12)
+        np.testing.assert_allclose(total, guess.prob * sum(shares), rtol=1e-6, atol=1e-12)
         for passage in guess.sources:
             assert passage.word == guess.word
             assert guess.word == "</s>" or guess.word in passage.text.lower()
     weights = [passage.weight for passage in found.sources]
     assert weights == sorted(weights, reverse=True)
+
+
+def test_what_only_n_grams_remember_has_passages_too(tmp_path: Path) -> None:
+    """One neighbor is all that the caches ask for, and it is another; the n-grams know better."""
+    with open_toy(tmp_path / "m", config=replace(CONFIG, k=1)) as memory:
+        memory.read("known5 known6 okapi\n" * 3, "zoo")
+        memory.read(some_text(40, 2), "noise")
+        found = memory.predict("known5 known6", n=1_000).words
+        (guess,) = [guess for guess in found if guess.word == "okapi"]
+        cached = sum(guess.shares[name] for name in ("latest", "recent", "unbounded"))
+        assert cached < guess.shares["ngram"]
+        assert {(p.document, p.line) for p in guess.sources} == {("zoo", 2), ("zoo", 3)}
+        # Before the first line no sentence had ended.
+        assert all("known5 known6 okapi" in passage.text for passage in guess.sources)
+        assert memory.predict("known5 known6", sources=0).sources == ()
 
 
 def test_a_passage_knows_its_document_line_and_time(memory: KeptMemory) -> None:

@@ -6,26 +6,27 @@ import numpy as np
 import pytest
 
 from tests.keep.texts import open_toy, some_text, state_of
-from unbounded.errors import SettingError
-from unbounded.keep import Budget
+from unbounded.errors import SettingError, StoreError
+from unbounded.keep import Budget, budget, kept, mind
 from unbounded.keep.kept import to_lines
 
 
 @pytest.mark.parametrize("policy", ["age", "surprise"])
 def test_a_memory_stays_under_its_budget_and_fits_its_journal(tmp_path: Path, policy: str) -> None:
-    budget = Budget(1024, policy)
-    with open_toy(tmp_path / "m", budget=budget) as memory:
+    limit = Budget(1024, policy)
+    with open_toy(tmp_path / "m", budget=limit) as memory:
         most = 0
         for _ in memory.follow(to_lines(some_text(400), "a", 1)):
             most = max(most, len(memory))
         assert 512 <= most <= 1024
         assert len(memory) <= 1024
-        assert any(f"forgotten by {policy}" in event for event in memory.events)
+        assert any(f"by {policy}: " in event for event in memory.events)
+        assert any("of perplexity" in event for event in memory.events)
         assert memory.check(deep=True) == []
         assert memory.stats()["forgotten"] == 0
         known = state_of(memory)
     with open_toy(tmp_path / "m") as memory:
-        assert memory.budget == budget
+        assert memory.budget == limit
         assert state_of(memory) == known
 
 
@@ -58,3 +59,53 @@ def test_a_budget_stays_as_it_was_and_must_make_sense(tmp_path: Path) -> None:
         Budget(10)
     with pytest.raises(SettingError, match="use age or surprise"):
         Budget(2048, "whim")
+    with pytest.raises(SettingError, match="at least 16 MB"):
+        Budget(bytes=1_000)
+    with pytest.raises(SettingError, match="give entries or bytes"):
+        Budget()
+    for wrong in ("", "much", "-5", "5T", "1e6", "NaN", "0"):
+        with pytest.raises(SettingError, match=r"write 1M for entries|at least 1,024"):
+            Budget.parse(wrong)
+
+
+@pytest.mark.parametrize("policy", ["age", "surprise"])
+def test_a_memory_stays_under_its_budget_in_bytes(
+    tmp_path: Path, policy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(budget, "SMALLEST", 1)
+    monkeypatch.setattr(mind, "SMALL", 20_000)
+    monkeypatch.setattr(kept, "STEP_WORDS", 256)
+    monkeypatch.setattr(kept, "SNAPSHOT_WORDS", 600)
+    limit, sizes = Budget(bytes=1_200_000, policy=policy), []
+    with open_toy(tmp_path / "m", budget=limit) as memory:
+        for _ in memory.follow(to_lines(some_text(1200), "a", 1)):
+            sizes.append(memory.store.bytes)
+        assert 600_000 < max(sizes) <= 1_200_000
+        assert sum("1,200,000 bytes" in event for event in memory.events) >= 2
+        assert memory.check(deep=True) == []
+        known = state_of(memory)
+    with open_toy(tmp_path / "m") as memory:
+        assert (memory.budget, state_of(memory)) == (limit, known)
+    with (
+        open_toy(tmp_path / "n", budget=Budget(bytes=100_000)) as memory,
+        pytest.raises(StoreError, match=r"has a budget of 100,000 bytes.*larger"),
+    ):
+        memory.read(some_text(100), "a")
+
+
+def test_what_forgetting_cost_is_what_a_memory_that_forgot_nothing_would_have_had(
+    tmp_path: Path,
+) -> None:
+    text = to_lines(some_text(400, 1), "a", 1)
+    with open_toy(tmp_path / "all") as every, open_toy(tmp_path / "m", budget=Budget(1024)) as some:
+        nats = [
+            [-np.log(reading.prob).sum() for reading in memory.follow(text)]
+            for memory in (every, some)
+        ]
+        (first, *_) = [event for event in some.events if "of perplexity" in event]
+    # The third block made room, and the fourth again.
+    words = int(first.split()[-2].replace(",", ""))
+    assert words == 512
+    before, after = (np.exp(found[2] / words) for found in nats)
+    assert f"({before:,.1f} with all that was there, {after:,.1f} without)" in first
+    assert after != before

@@ -69,7 +69,10 @@ def _default() -> Path:
             trained = True
             meter(at, total)
 
-        default_model(show)
+        def wait(process: str) -> None:
+            say(f"process {process} is training the default model just now: waiting for it")
+
+        default_model(show, wait=wait)
     if not trained:
         say(f"no --model was given: the default model in {folder}")
     return folder

@@ -17,7 +17,6 @@ from unbounded.cli.app import (
     app,
     check_targets,
     say_damage,
-    size_or,
 )
 from unbounded.cli.kept import Folder, Model, opened
 from unbounded.console import meter, say, write_json
@@ -36,9 +35,13 @@ def read(
         bool,
         typer.Option("--surprise", help="Print each sentence's nats a word, as it is read."),
     ] = False,
-    max_entries: int | None = size_or(
-        "none", "For a new memory: entries that it may have at most."
-    ),
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            help="For a new memory: what it may have at most, 1M entries or 500MB on disk.",
+        ),
+    ] = None,
     policy: Annotated[
         str, typer.Option(help="What goes first then: age, or surprise (the least surprising).")
     ] = "age",
@@ -49,14 +52,18 @@ def read(
     json_file: JsonFile = None,
 ) -> None:
     """Read texts into a memory, durably; make it if there is none. `-` follows a pipe."""
+    from unbounded.corpus import Reader
     from unbounded.keep import Budget
 
     check_targets(json_file)
-    budget = None if max_entries is None else Budget(max_entries, policy)
+    limit = None if budget is None else Budget.parse(budget, policy)
+    if "-" not in texts:
+        # What is not there must not leave a new memory behind.
+        _ = Reader(texts).bytes_total
     began, words, nats = time.monotonic(), 0, 0.0
     with ExitStack() as stack:
         memory = stack.enter_context(
-            opened(memory_folder, model, mode="write", threads=threads, budget=budget)
+            opened(memory_folder, model, mode="write", threads=threads, budget=limit)
         )
         show = None if surprise else stack.enter_context(meter("reading", None))
         sentences = _Sentences() if surprise else None

@@ -1,10 +1,15 @@
-"""How much a memory may hold, and what goes first when it is full."""
+"""How much a memory may hold, what goes first when it is full, and what that cost."""
 
+import re
 from dataclasses import dataclass
+from typing import final
 
 import numpy as np
 
 from unbounded.errors import SettingError
+from unbounded.keep.mind import Mind
+from unbounded.predict import Reading
+from unbounded.score.metrics import surprise
 from unbounded.store import Store
 from unbounded.store.records import Ranges
 
@@ -14,25 +19,65 @@ KEEP = 0.5
 """The part of a full memory that stays. Forgetting is reading again what stays: at one half, a full
 memory reads every word about twice; at nine tenths it would read it ten times."""
 
+FEWEST, SMALLEST = 1024, 16_000_000
+"""Entries and bytes below which a budget makes no sense."""
+
+JUDGED = 4096
+"""Words after forgetting that are read twice, to tell what it cost."""
+
+_UNITS = {"": 1, "k": 1_000, "m": 1_000_000, "g": 1_000_000_000}
+
 
 @dataclass(frozen=True)
 class Budget:
-    """At most so many entries; whole lines go, the oldest or the least surprising first.
+    """At most so many entries, bytes on disk, or both; whole lines go, by age or by surprise.
 
-    What surprised little is what the model knew anyway: it is missed least.
+    By age the oldest go first, by surprise the least surprising: what the model knew anyway.
     """
 
-    entries: int
+    entries: int | None = None
     policy: str = "age"
+    bytes: int | None = None
+    """All that the memory's folder holds, what is being written included."""
 
     def __post_init__(self) -> None:
-        if self.entries < 1024:
-            raise SettingError(f"a budget of {self.entries} entries; it must be at least 1,024")
+        if self.entries is None and self.bytes is None:
+            raise SettingError("a budget of nothing; give entries or bytes")
+        if self.entries is not None and self.entries < FEWEST:
+            raise SettingError(
+                f"a budget of {self.entries} entries; it must be at least {FEWEST:,}"
+            )
+        if self.bytes is not None and self.bytes < SMALLEST:
+            raise SettingError(f"a budget of {self.bytes:,} bytes; it must be at least 16 MB")
         if self.policy not in POLICIES:
             raise SettingError(f"policy {self.policy!r} is unknown; use {' or '.join(POLICIES)}")
 
+    @staticmethod
+    def parse(text: str, policy: str = "age") -> "Budget":
+        """Read `1M`, which is entries, or `500MB`, which is bytes.
+
+        >>> Budget.parse("250k").entries, Budget.parse("1.5 GB").bytes
+        (250000, 1500000000)
+        """
+        found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmg]?)(b?)\s*", text.lower())
+        if found is None:
+            raise SettingError(f"{text!r} is not a budget; write 1M for entries or 500MB for bytes")
+        count = round(float(found[1]) * _UNITS[found[2]])
+        return Budget(None, policy, count) if found[3] else Budget(count, policy)
+
+    def __str__(self) -> str:
+        parts = [(self.entries, "entries"), (self.bytes, "bytes")]
+        said = " and ".join(f"{count:,} {what}" for count, what in parts if count is not None)
+        return f"a budget of {said} by {self.policy}"
+
+    def exceeded(self, store: Store, mind: Mind, words: int) -> bool:
+        """Whether it could be if so many words came: with a snapshot more than there are now."""
+        if self.entries is not None and store.ledger.entries + words > self.entries:
+            return True
+        return self.bytes is not None and store.bytes + mind.bytes > self.bytes
+
     def to_go(self, store: Store, surprise: np.ndarray) -> Ranges:
-        """The lines that go so that `KEEP` of the budget is left; `surprise` is nats by entry."""
+        """The lines that go so that `KEEP` of what there is is left; `surprise` is by entry."""
         lines = store.ledger.lines()
         left = store.ledger.kept(0, store.ledger.positions)
         counts = np.add.reduceat(left.astype(np.int64), lines.starts)
@@ -43,7 +88,8 @@ class Budget:
         # Stable: of lines as surprising as each other, and by age of all, the oldest first.
         there = np.flatnonzero(counts)
         order = there[np.argsort(means[there], kind="stable")]
-        over = int(counts.sum()) - int(KEEP * self.entries)
+        full = int(counts.sum()) if self.bytes is not None else self.entries or 0
+        over = int(counts.sum()) - int(KEEP * full)
         going = order[: int(np.searchsorted(np.cumsum(counts[order]), over)) + 1]
         return sorted(
             zip(
@@ -51,4 +97,34 @@ class Budget:
                 (lines.starts + lines.lengths)[going].tolist(),
                 strict=True,
             )
+        )
+
+
+@final
+class Cost:
+    """What forgetting cost: the next words are read by the mind that forgot nothing, too."""
+
+    def __init__(self, before: Mind) -> None:
+        self._before: Mind | None = before
+        self._words = 0
+        self._nats = np.zeros(2)
+
+    def read(self, reading: Reading) -> str | None:
+        """Compare a block; once there were enough, what it cost."""
+        if self._before is None:
+            return None
+        whole = self._before.read(reading.words)
+        self._nats += [surprise(found.prob).sum() for found in (whole, reading)]
+        self._words += len(reading.words)
+        return self.verdict() if self._words >= JUDGED else None
+
+    def verdict(self) -> str | None:
+        """What it cost, by the words there were; the mind that forgot nothing is let go."""
+        if self._before is None or not self._words:
+            return None
+        self._before = None
+        before, after = np.exp(self._nats / self._words).tolist()
+        return (
+            f"forgetting cost {after / before - 1:+.1%} of perplexity ({before:,.1f} with all that "
+            f"was there, {after:,.1f} without) over the next {self._words:,} words"
         )

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,8 +11,9 @@ from unbounded.keep.mind import Mind
 from unbounded.keep.restoring import Show, read_again
 from unbounded.predict import Cache
 from unbounded.store import Store
-from unbounded.store.layout import snapshot_paths
+from unbounded.store.layout import folder_bytes, snapshot_paths, steps_paths
 from unbounded.store.snapshot import read_arrays
+from unbounded.store.steps import damage
 
 _ANEW = "remove its snapshots: they are made again from the journal"
 
@@ -34,10 +34,15 @@ def stats(store: Store, mind: Mind) -> dict[str, Any]:
     """Entries, words, documents, bytes by part, growth by day."""
     ledger = store.ledger
     parts = {
-        "journal": _size(store.path),
-        "snapshots": sum(_size(path) for path in snapshot_paths(store.folder, store.generation)),
+        "journal": store.path.stat().st_size,
+        "snapshots": sum(map(folder_bytes, snapshot_paths(store.folder, store.generation))),
+        "steps": sum(
+            path.stat().st_size
+            for path in steps_paths(store.folder, store.generation)
+            if path.exists()
+        ),
     }
-    parts["other"] = _size(store.folder) - sum(parts.values())
+    parts["other"] = max(0, store.bytes - sum(parts.values()))
     caches = {n: e for n, e in mind.online.experts.items() if isinstance(e, Cache)}
     first, times = ledger.times()
     lengths = np.diff(np.append(first, ledger.positions))
@@ -64,12 +69,6 @@ def stats(store: Store, mind: Mind) -> dict[str, Any]:
     }
 
 
-def _size(path: Path) -> int:
-    if path.is_dir():
-        return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
-    return path.stat().st_size
-
-
 def check(store: Store, mind: Mind, fresh: Callable[[], Mind] | None, show: Show) -> list[Finding]:
     """Every checksum again, the journal against the state; with `fresh` the state from scratch."""
     found: list[Finding] = []
@@ -90,6 +89,10 @@ def check(store: Store, mind: Mind, fresh: Callable[[], Mind] | None, show: Show
         except (OSError, ValueError, KeyError) as error:
             advice = "remove that folder: it is made again from the journal"
             found.append(Finding(str(path), f"damaged ({error})", advice))
+    for path in steps_paths(store.folder, store.generation):
+        if (what := damage(path)) is not None:
+            advice = "remove that file: what it holds is read again from the journal"
+            found.append(Finding(str(path), what, advice))
     where, advice = str(store.folder), _ANEW
     for name, expert in mind.online.experts.items():
         if isinstance(expert, Cache) and expert.memory.index.added != entries:

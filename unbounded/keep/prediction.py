@@ -7,8 +7,9 @@ from datetime import UTC, datetime
 import numpy as np
 
 from unbounded.corpus import detokenize
-from unbounded.predict import Cache, OnlineModel
+from unbounded.predict import Cache, NGram, OnlineModel
 from unbounded.store import Store
+from unbounded.types import Ids
 
 BEFORE, AFTER = 12, 6
 """Words of a passage before and after the one that it speaks for."""
@@ -60,11 +61,13 @@ def predict(model: OnlineModel, store: Store, n: int, sources: int) -> Predictio
     shares = np.stack(parts, axis=1) * weights
     probs = shares.sum(axis=1)
     best = np.argsort(-probs, kind="stable")[:n]
-    votes = _votes(model, weights)
+    votes = _votes(model, weights) if sources else {}
     guesses = []
     for number, word in zip(best.tolist(), model.vocabulary.decode(best), strict=True):
         by = dict(zip(model.experts, (shares[number] / probs[number]).tolist(), strict=True))
         found = votes.get(number, {})
+        if sources:
+            _add_counted(model, number, by, float(probs[number]), found)
         top = sorted(found, key=lambda entry: (-found[entry], -entry))[:sources]
         passages = _passages(store, word, top, [found[entry] for entry in top])
         guesses.append(Guess(word, float(probs[number]), by, passages))
@@ -87,6 +90,38 @@ def _votes(model: OnlineModel, weights: np.ndarray) -> dict[int, dict[int, float
                 mine = votes.setdefault(word, {})
                 mine[entry] = mine.get(entry, 0.0) + weight * share
     return votes
+
+
+def _add_counted(
+    model: OnlineModel, word: int, by: dict[str, float], prob: float, votes: dict[int, float]
+) -> None:
+    """What n-grams say of a word comes from where it followed the same words before."""
+    memory = model.experts["unbounded"]
+    assert isinstance(memory, Cache)
+    for name, expert in model.experts.items():
+        if isinstance(expert, NGram):
+            places = occurrences(memory.memory.words, expert.context, word)
+            for entry in places.tolist():
+                votes[entry] = votes.get(entry, 0.0) + prob * by[name] / len(places)
+
+
+def occurrences(words: np.ndarray, context: Ids, word: int) -> np.ndarray:
+    """Where a word came after as much of a context as it ever did, at least its last word.
+
+    >>> occurrences(np.array([1, 2, 3, 0, 2, 3, 4, 3]), np.array([0, 2]), 3).tolist()
+    [5]
+    >>> occurrences(np.array([1, 2, 3, 0, 2, 3, 4, 3]), np.array([7, 2]), 3).tolist()
+    [2, 5]
+    """
+    found = np.flatnonzero(words == word)
+    longest = found[:0]
+    for back, before in enumerate(context[::-1].tolist(), 1):
+        found = found[found >= back]
+        found = found[words[found - back] == before]
+        if not len(found):
+            break
+        longest = found
+    return longest
 
 
 def _passages(

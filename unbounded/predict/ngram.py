@@ -8,7 +8,18 @@ from jaxtyping import Float, Int
 
 from unbounded.predict.distribution import Dense, Distribution, Even
 from unbounded.predict.experts import Expert, Uniform
-from unbounded.predict.tree import NOWHERE, REPEATS, TOTALS, ask, place, read, walk, weigh
+from unbounded.predict.tree import (
+    NOWHERE,
+    PARENT,
+    REPEATS,
+    TOTALS,
+    WORD,
+    ask,
+    place,
+    read,
+    walk,
+    weigh,
+)
 from unbounded.types import Hidden, Ids, Probs
 
 ORDERS = 5
@@ -68,6 +79,16 @@ class NGram(Expert):
             weights,
         )
 
+    @property
+    def context(self) -> Ids:
+        """The words read last, oldest first: as many as were met together before, at most four."""
+        node = next((n for n in self._contexts[::-1].tolist() if n != NOWHERE), 0)
+        words: list[int] = []
+        while node:
+            words.append(int(self._nodes[node, WORD]))
+            node = int(self._nodes[node, PARENT])
+        return np.array(words[::-1], np.int64)
+
     def observe(self, hidden: Hidden, words: Ids) -> None:
         """Count."""
         self.score(hidden, words)
@@ -126,6 +147,17 @@ class NGram(Expert):
         self._slots = np.require(state["slots"], requirements=["C", "W"])
         self._contexts = state["contexts"].copy()
         self._learned = state["learned"].copy()
+
+    def rest(self) -> dict[str, np.ndarray]:
+        """Nothing: all of it is had from the words."""
+        return {}
+
+    def again(self, words: Ids) -> None:
+        """Count."""
+        self.score(np.empty((len(words), 0), np.float32), words)
+
+    def settle(self, rest: Mapping[str, np.ndarray]) -> None:
+        """Nothing."""
 
     def _reserve(self, nodes: int) -> None:
         if nodes > len(self._nodes):

@@ -6,6 +6,7 @@ import os
 import shutil
 import zlib
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,9 @@ from unbounded.errors import StoreError
 from unbounded.store.disk import ASIDE, Disk, sync_folder, write_all, write_file
 
 ARRAYS, MANIFEST = "arrays.npy", "manifest.json"
+
+READERS = 2
+"""Threads that read arrays and verify their checksums, which is most of opening a large memory."""
 
 _PIECE = 1 << 22
 _HEAD = 4096
@@ -77,10 +81,13 @@ def _write_arrays(
                 for first in range(0, len(part), _PIECE):
                     piece = part[first : first + _PIECE]
                     crc = zlib.crc32(piece, crc)
-                    held += piece
-                    if len(held) >= _PIECE:
+                    # Large pieces are not copied, so that nobody waits for this thread.
+                    if len(held) + len(piece) >= _PIECE:
                         write_all(disk, file, held)
+                        write_all(disk, file, piece)
                         held = bytearray()
+                    else:
+                        held += piece
                 size += len(part)
             places[name] = {"start": at, "size": size, "crc32": crc}
             at += size
@@ -106,11 +113,20 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
     size = (path / ARRAYS).stat().st_size
     if size != sum(place["size"] for place in places.values()):
         raise ValueError(f"{ARRAYS} has {size:,} bytes")
-    with (path / ARRAYS).open("rb", buffering=0) as file:
-        return {name: _read_array(file, place) for name, place in places.items()}
+    # Large ones first, so that both threads are done at about the same time.
+    order = sorted(places, key=lambda name: -places[name]["size"])
+    with ThreadPoolExecutor(READERS) as pool:
+        found = pool.map(lambda name: _read_array(path / ARRAYS, places[name]), order)
+        arrays = dict(zip(order, found, strict=True))
+    return {name: arrays[name] for name in places}
 
 
-def _read_array(file: io.FileIO, place: Mapping[str, int]) -> np.ndarray:
+def _read_array(path: Path, place: Mapping[str, int]) -> np.ndarray:
+    with path.open("rb", buffering=0) as file:
+        return _read_from(file, place)
+
+
+def _read_from(file: io.FileIO, place: Mapping[str, int]) -> np.ndarray:
     first, last = place["start"], place["start"] + place["size"]
     wrong = f"{ARRAYS} is damaged between bytes {first:,} and {last:,}"
     file.seek(first)
