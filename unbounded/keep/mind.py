@@ -6,7 +6,7 @@ from typing import final
 import numpy as np
 
 from unbounded.config import MemoryConfig, build_online
-from unbounded.lm import Pretrained, RecurrentModel
+from unbounded.lm import HeadedModel, Pretrained
 from unbounded.memory.rows import Rows
 from unbounded.predict import OnlineModel, Reading
 from unbounded.score.metrics import surprise
@@ -25,9 +25,13 @@ class Mind:
 
     def __init__(self, model: Pretrained, config: MemoryConfig, *, rates: bool = False) -> None:
         """With `rates`, how surprising each word was is remembered, two bytes a word."""
+        self._closed = model.lm.closed
         self.size = 1 << (2 * len(model.vocabulary) - 1).bit_length()
-        ours = isinstance(model.lm, RecurrentModel)
-        experts = [name for name in EXPERTS if ours or name != "adapted"]
+        if self._closed:
+            # There will be no others, so there is no room to be left for them.
+            self.size = len(model.vocabulary)
+        headed = isinstance(model.lm, HeadedModel)
+        experts = [name for name in EXPERTS if headed or name != "adapted"]
         self.online: OnlineModel = build_online(model, self.size, experts, config)
         self._rates = rates
         self._surprise = Rows(np.empty(0, np.float16), spare=8)
@@ -39,7 +43,7 @@ class Mind:
 
     def read(self, words: Sequence[str]) -> Reading:
         """Score each word just before it comes, and learn it."""
-        while len(self.online.vocabulary) + len(words) > self.size:
+        while not self._closed and len(self.online.vocabulary) + len(words) > self.size:
             self.size *= 2
             self.online.widen(self.size)
         reading = self.online.read(words)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from unbounded.corpus import detokenize
+from unbounded.corpus import Splitter
 from unbounded.predict import Cache, OnlineModel
 from unbounded.store import Store
 
@@ -52,7 +52,9 @@ class Prediction:
         return tuple(sorted(every, key=lambda passage: -passage.weight))
 
 
-def predict(model: OnlineModel, store: Store, n: int, sources: int) -> Prediction:
+def predict(
+    model: OnlineModel, store: Store, n: int, sources: int, splitter: Splitter
+) -> Prediction:
     """The `n` likeliest next words of a model, with up to `sources` passages each."""
     known, hidden = len(model.vocabulary), model.hidden
     weights = model.mixture.weights_for(hidden[0])
@@ -66,8 +68,9 @@ def predict(model: OnlineModel, store: Store, n: int, sources: int) -> Predictio
         by = dict(zip(model.experts, (shares[number] / probs[number]).tolist(), strict=True))
         found = votes.get(number, {})
         top = sorted(found, key=lambda entry: (-found[entry], -entry))[:sources]
-        passages = _passages(store, word, top, [found[entry] for entry in top])
-        guesses.append(Guess(word, float(probs[number]), by, passages))
+        shown = splitter.shown(word)
+        passages = _passages(store, shown, top, [found[entry] for entry in top], splitter)
+        guesses.append(Guess(shown, float(probs[number]), by, passages))
     believed = dict(zip(model.experts, weights.tolist(), strict=True))
     return Prediction(tuple(guesses), max(0.0, 1.0 - float(probs.sum())), believed)
 
@@ -90,7 +93,11 @@ def _votes(model: OnlineModel, weights: np.ndarray) -> dict[int, dict[int, float
 
 
 def _passages(
-    store: Store, word: str, entries: Sequence[int], weights: Sequence[float]
+    store: Store,
+    word: str,
+    entries: Sequence[int],
+    weights: Sequence[float],
+    splitter: Splitter,
 ) -> tuple[Passage, ...]:
     positions = store.ledger.positions_of(np.array(entries, np.int64))
     places = store.ledger.where(positions)
@@ -101,7 +108,7 @@ def _passages(
             place.document,
             place.line,
             datetime.fromtimestamp(place.time, UTC),
-            " / ".join(detokenize(store.words(at - BEFORE, at + AFTER + 1)).split("\n")).strip(
+            " / ".join(splitter.text(store.words(at - BEFORE, at + AFTER + 1)).split("\n")).strip(
                 " /"
             ),
         )

@@ -34,17 +34,6 @@ def written(words: Sequence[str]) -> str:
     return "".join(f"{word} " for word in words).replace(f" {SENTENCE_END} ", "\n")
 
 
-def characters(words: Sequence[str]) -> int:
-    """The length of the words written out: one separator a word but the last of a sentence, whose
-    separator is the sentence end.
-
-    >>> words = ["it", "rains", "</s>", "it"]
-    >>> characters(words), len(written(words))
-    (12, 12)
-    """
-    return sum(map(len, words)) + len(words) - words.count(SENTENCE_END) * (len(SENTENCE_END) + 1)
-
-
 def surprise(probs: Probs) -> Probs:
     """Nats a word; infinite where the probability is zero."""
     with np.errstate(divide="ignore"):
@@ -80,6 +69,11 @@ class Tally:
             return math.nan
         with np.errstate(over="ignore"):
             return float(np.exp(self.nats / self.tokens))
+
+    def per(self, words: int) -> float:
+        """The perplexity if the same nats are for so many words."""
+        with np.errstate(over="ignore"):
+            return float(np.exp(self.nats / words)) if words else math.nan
 
     @property
     def bits_per_character(self) -> float:
