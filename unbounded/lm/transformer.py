@@ -1,6 +1,8 @@
 """Any causal transformer as a language model: frozen, reading for ever, one state a piece."""
 
 from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any, final
@@ -134,6 +136,24 @@ class TransformerModel(HeadedModel):
         """The probability of every piece, at each step."""
         found = dense_log_probs(self.head, torch.from_numpy(self.outputs(hidden)))
         return found.double().exp().numpy()
+
+    @contextmanager
+    def overheard(self, hear: Callable[[Tensor], None]) -> Iterator[None]:
+        """Tell someone the states of every pass that others make: texts, pieces, width."""
+
+        def told(module: nn.Module, given: Any, found: Any) -> None:
+            states = found.last_hidden_state
+            if self.config.key == "feedforward":
+                caught = self._caught[-1].reshape(states.shape[0], states.shape[1], -1)
+                self._caught.clear()
+                states = torch.cat([states, caught], 2)
+            hear(states)
+
+        hook = self._body.register_forward_hook(told)
+        try:
+            yield
+        finally:
+            hook.remove()
 
     @property
     def _context(self) -> int:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
+from copy import copy, deepcopy
 from dataclasses import dataclass
 from typing import final
 
@@ -73,15 +73,37 @@ class OnlineModel:
         """
         ids = self._lookup(words)
         after, state = self.lm.advance(self._state, ids)
+        reading, twin = self.behind(words, ids, after)
+        twin._state = state
+        return reading, twin
+
+    def afresh(self) -> "OnlineModel":
+        """A model that knows the same, at the beginning of a text; for asking."""
+        return OnlineModel(self.lm, self.vocabulary, self.experts, deepcopy(self.mixture))
+
+    def standing(self, hidden: Hidden) -> "OnlineModel":
+        """A model that knows the same, with another state before the next word; for asking."""
+        twin = copy(self)
+        twin._hidden, twin.mixture = hidden, deepcopy(self.mixture)
+        return twin
+
+    def behind(
+        self, words: Sequence[str], ids: Ids, after: Hidden
+    ) -> tuple[Reading, "OnlineModel"]:
+        """`ahead` for whoever has the states after each word already.
+
+        The network of the model behind the words knows only that state: ask it, or tell it more.
+        """
         before = np.concatenate([self._hidden, after])
         hidden, last = before[:-1], before[-1:]
         table = np.empty((len(ids), len(self.experts)))
         experts: dict[str, Expert] = {}
         for column, (name, expert) in enumerate(self.experts.items()):
             table[:, column], experts[name] = expert.ahead(hidden, ids)
-        twin = OnlineModel(self.lm, self.vocabulary, experts, deepcopy(self.mixture))
+        twin = copy(self)
+        twin.experts, twin.mixture = experts, deepcopy(self.mixture)
         scored = twin.mixture.score(table, hidden)
-        twin._hidden, twin._state = last, state
+        twin._hidden = last
         names = tuple(experts)
         return Reading(words, ids, hidden, scored.prob, names, table, scored.weights, {}), twin
 
