@@ -32,7 +32,9 @@ def tokenizer(size: int = 300) -> Any:
     return PreTrainedTokenizerFast(tokenizer_object=bpe, eos_token="<|endoftext|>")
 
 
-def network(family: str, size: int, seed: int = 3, positions: int = 64) -> Any:
+def network(
+    family: str, size: int, seed: int = 3, positions: int = 64, width: int | None = None
+) -> Any:
     """Two layers of sixteen, with weights large enough that words make a difference."""
     import transformers
 
@@ -53,9 +55,9 @@ def network(family: str, size: int, seed: int = 3, positions: int = 64) -> Any:
             config: Any = transformers.GPT2Config(
                 vocab_size=size,
                 n_positions=positions,
-                n_embd=16,
+                n_embd=width or 16,
                 n_layer=2,
-                n_head=4,
+                n_head=1 if width else 4,
                 initializer_range=0.3,
                 **ends,
             )

@@ -35,7 +35,7 @@ WRITTEN = 256
 """Words that are written at most, unless a task says otherwise."""
 
 
-class UnboundedLM(LM):  # type: ignore[misc, no-any-unimported]
+class UnboundedLM(LM):  # type: ignore[misc]
     """A model with a memory, as the harness asks for it.
 
     Perplexities are those of a stream: documents come one after another, each word is scored just
@@ -155,10 +155,9 @@ def _likeliest(online: OnlineModel) -> str:
 
 def main() -> None:
     """Run the harness' own command, with our model among those that it knows."""
+    import lm_eval.models  # noqa: F401  # its own names first
     from lm_eval.__main__ import cli_evaluate
     from lm_eval.api.registry import model_registry
-
-    import lm_eval.models  # noqa: F401  # its own names first
 
     if "unbounded" not in model_registry:
         model_registry.register("unbounded", target="unbounded.harness:UnboundedLM")

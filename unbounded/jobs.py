@@ -108,6 +108,7 @@ def trained_model(
                 f"{folder} was trained with {name} {had[name]}, not {asked}; remove it to train it "
                 "again, or choose another place"
             )
+    assert isinstance(model.tokenizer, Tokenizer)
     return model if model.text is not None else keep_text(folder, model, text(model.tokenizer))
 
 
@@ -159,8 +160,8 @@ def evaluate(
         twin = build_online(model, size, experts, config.memory, config.strangers)
         fitted = fit_rows(twin, _blocks(model, validate, config), rows, beside=both)
     elif config.mixture != "online":
-        first, stream = split_first(stream, min(total // 10, FITTED_TOKENS))
-        fitted = fit_rows(online, first, rows, banding, beside=both)
+        tenth, stream = split_first(stream, min(total // 10, FITTED_TOKENS))
+        fitted = fit_rows(online, tenth, rows, banding, beside=both)
         total -= fitted
     evaluation = Evaluation(_settings(config, fitted), len(met), rows, splitter=model.tokenizer)
     if not kept and "full" in config.rows:

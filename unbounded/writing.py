@@ -1,4 +1,4 @@
-"""`generate` of `transformers` with a memory: greedy, sampling and beams, as everyone knows them."""
+"""`generate` of `transformers` with a memory: greedy, sampling and beams, as they are known."""
 
 from typing import Any, final
 
@@ -54,8 +54,11 @@ class Writer:
         start = [self._lm.first, *names.tolist()]
         written = self.generate([start], **options)
         new = getattr(written, "sequences", written)[0, len(start) :].numpy()
-        spelled = self._model.tokenizer.text(["</s>", *self._model.vocabulary.decode(new)])
-        return spelled.removeprefix("\n")
+        shown = self._model.tokenizer.text
+        # A piece may be half of something: what is new is what both together have more.
+        before = self._model.vocabulary.decode(names)
+        whole = shown([*before, *self._model.vocabulary.decode(new)])
+        return whole.removeprefix(shown(before))
 
     def _words(self, line: str) -> list[str]:
         return self._model.tokenizer.words(line) if line else []

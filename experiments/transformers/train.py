@@ -86,7 +86,10 @@ def batch_of(stream: torch.Tensor, start: int, settings: Settings, step: int) ->
     windows = len(stream) // inside
     first = step * settings.batch
     epoch = np.random.default_rng([settings.seed, first // windows])
-    order, shift = epoch.permutation(windows), int(epoch.integers(len(stream) - windows * inside + 1))
+    order, shift = (
+        epoch.permutation(windows),
+        int(epoch.integers(len(stream) - windows * inside + 1)),
+    )
     rows = [order[(first + i) % windows] * inside + shift for i in range(settings.batch)]
     text = torch.stack([stream[row : row + inside] for row in rows])
     return torch.cat([torch.full((len(rows), 1), start), text], 1)
@@ -166,8 +169,11 @@ def main() -> None:
         model.parameters(), lr=settings.rate, betas=(0.9, 0.98), weight_decay=settings.decay
     )
     about = resume(asked.out, model, adam) or {"step": 0, "seconds": 0.0, "curve": []}
-    if about["step"] and about["settings"] != asdict(settings):
+    had = about.get("settings", asdict(settings))
+    if had | {"steps": settings.steps} != asdict(settings):
         raise SystemExit(f"{asked.out} was begun with other settings; choose another OUT")
+    if had["steps"] != settings.steps:
+        about["changed"] = f"from {had['steps']} steps to {settings.steps} at {about['step']}"
     about["settings"], about["pieces"] = asdict(settings), len(stream)
     began, spent, lately = time.monotonic(), about["seconds"], []
     while about["step"] < settings.steps:
@@ -186,7 +192,9 @@ def main() -> None:
         if about["step"] % 50 == 0 or about["step"] == settings.steps:
             nats = sum(lately) / len(lately)
             about["curve"].append([about["step"], round(nats, 4), round(about["seconds"])])
-            print(f"{about['step']:,} steps, {about['seconds']:,.0f} s, {nats:.3f} nats", flush=True)
+            print(
+                f"{about['step']:,} steps, {about['seconds']:,.0f} s, {nats:.3f} nats", flush=True
+            )
             lately = []
             save(asked.out, model, adam, about)
     model.eval().save_pretrained(asked.out)

@@ -231,8 +231,10 @@ def _axes(head: Head, rank: int) -> Tensor:
     if isinstance(head, FullSoftmax):
         # A vocabulary's worth of rows: their squares are a hundred times as fast to take apart.
         axes = torch.linalg.eigh(weight.double().T @ weight.double())[1].flip(1)
-        return axes[:, :rank].float().contiguous()
-    return torch.linalg.svd(weight, full_matrices=False)[2][:rank].T.contiguous()
+        chosen: Tensor = axes[:, :rank].float().contiguous()
+    else:
+        chosen = torch.linalg.svd(weight, full_matrices=False)[2][:rank].T.contiguous()
+    return chosen
 
 
 def _probs(found: Shortlist, part: slice, odds: Tensor, totals: Tensor) -> Probs:

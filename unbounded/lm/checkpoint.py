@@ -90,9 +90,7 @@ class Pretrained:
         return blake2b(json.dumps(parts, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
-def load_model(
-    folder: Path, transformer: TransformerConfig = TransformerConfig()
-) -> Pretrained:
+def load_model(folder: Path, transformer: TransformerConfig = TransformerConfig()) -> Pretrained:
     """Open a model folder; a missing, foreign, damaged or newer one is a one-line `ModelError`.
 
     A folder of `transformers` or a GGUF file will do as well, and is read as `transformer` says.

@@ -50,7 +50,7 @@ class HeadedModel(LanguageModel):
 
     head: Head
 
-    def outputs(self, hidden: Hidden) -> Hidden:
+    def outputs(self, hidden: Hidden) -> Float[np.ndarray, "n inner"]:
         """The part of a state that the output layer reads."""
         return hidden
 

@@ -9,7 +9,7 @@ from typing import Any, final
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from unbounded.errors import ModelError, SettingError
@@ -22,6 +22,9 @@ KEYS = ("output", "feedforward")
 
 LONGEST = 1024
 """Pieces of context at most, unless more are asked for."""
+
+Context = Int[np.ndarray, " c"]
+"""The pieces of the present context."""
 
 KEPT = 4
 """Attention caches that are kept: of the stream, and of whoever asks from where it stands."""
@@ -114,7 +117,7 @@ class TransformerModel(HeadedModel):
             done += len(new)
         return np.concatenate(parts), (ids,)
 
-    def outputs(self, hidden: Hidden) -> Hidden:
+    def outputs(self, hidden: Hidden) -> Float[np.ndarray, "n inner"]:
         """The part of a state that the output layer reads."""
         return np.ascontiguousarray(hidden[:, : self._inner])
 
@@ -160,25 +163,27 @@ class TransformerModel(HeadedModel):
         assert self.config.context is not None
         return self.config.context
 
-    def _turned(self, ids: Ids) -> Ids:
+    def _turned(self, ids: Context) -> np.ndarray:
         """The context that the next piece is read in: a new one where the old is full."""
         if len(ids) < self._context:
             return ids
         keep = self.config.keep or 0
         return np.concatenate([[self.first], ids[len(ids) - keep :]])
 
-    def _read(self, before: Ids, new: Ids) -> Hidden:
+    def _read(self, before: Context, new: Ids) -> Hidden:
         """The states after new pieces that follow others in one context."""
         with torch.inference_mode():
             past = self._past(before)
-            have = past[0][0].shape[-2] if past else 0
-            asked = np.concatenate([before, new])[have:]
-            hidden, layers = self._forward(asked, past)
-            self._remember(np.concatenate([before, new]), layers)
-            return hidden[len(asked) - len(new) :].numpy()
+            if not past and len(before):
+                past = self._forward(before, [])[1]
+            hidden, layers = self._forward(new, past)
+            if len(before) + len(new) < self._context:
+                # From a full context nobody goes on.
+                self._remember(np.concatenate([before, new]), layers)
+            return hidden.numpy()
 
     def _forward(
-        self, pieces: Ids, past: list[tuple[Tensor, Tensor]]
+        self, pieces: Context, past: list[tuple[Tensor, Tensor]]
     ) -> tuple[Tensor, list[tuple[Tensor, Tensor]]]:
         from transformers import DynamicCache
 
@@ -201,7 +206,7 @@ class TransformerModel(HeadedModel):
         layers = [(layer.keys, layer.values) for layer in cache.layers]
         return hidden.float(), layers
 
-    def _past(self, before: Ids) -> list[tuple[Tensor, Tensor]]:
+    def _past(self, before: Context) -> list[tuple[Tensor, Tensor]]:
         """The attention cache of a context, if it is still there; otherwise none."""
         with self._lock:
             name = np.asarray(before, np.int64).tobytes()
@@ -210,7 +215,7 @@ class TransformerModel(HeadedModel):
                 return self._caches[name]
         return []
 
-    def _remember(self, ids: Ids, layers: list[tuple[Tensor, Tensor]]) -> None:
+    def _remember(self, ids: Context, layers: list[tuple[Tensor, Tensor]]) -> None:
         with self._lock:
             self._caches[np.asarray(ids, np.int64).tobytes()] = layers
             while len(self._caches) > KEPT:
@@ -260,6 +265,5 @@ def last_feedforward(network: Any) -> nn.Module:
         if name in ("mlp", "feed_forward", "ffn"):
             return part
     raise ModelError(
-        f"the last feed-forward block of {type(network).__name__} was not found; "
-        "use --key output"
+        f"the last feed-forward block of {type(network).__name__} was not found; use --key output"
     )

@@ -1,6 +1,7 @@
 """A cache that stops learning: the memory of a kNN-LM, filled before the first word that counts."""
 
 from collections.abc import Mapping
+from functools import partial
 from math import sqrt
 from typing import final
 
@@ -35,18 +36,17 @@ class Offline(Expert):
     """
 
     def __init__(self, memory: Memory, size: int, *, k: int, part: slice = slice(None)) -> None:
-        self._make = lambda kernel: Cache(memory, size, k=k, kernel=kernel, part=part)
-        self._k = k
+        self._make = partial(Cache, memory, size, k=k, part=part)
         self.closed = False
         self.temperature = 1.0
-        self.cache = self._make(softmax_kernel())
+        self.cache = self._make(kernel=softmax_kernel())
 
     def close(self, temperature: float | None = None) -> None:
         """Learn no more; from now on with another temperature, if one is given."""
         self.closed = True
         if temperature is not None:
             self.temperature = temperature
-            self.cache = self._make(softmax_kernel(temperature))
+            self.cache = self._make(kernel=softmax_kernel(temperature))
 
     def predict(self, hidden: Hidden) -> Distribution:
         """What followed the nearest states."""
@@ -72,7 +72,7 @@ class Offline(Expert):
         """Become what wrote the state."""
         self.closed = bool(state["closed"][0])
         self.temperature = float(state["temperature"][0])
-        self.cache = self._make(softmax_kernel(self.temperature))
+        self.cache = self._make(kernel=softmax_kernel(self.temperature))
         self.cache.load(part("cache", state))
 
 

@@ -6,7 +6,7 @@ from typing import final
 
 import numpy as np
 
-from unbounded.corpus import SENTENCE_END
+from unbounded.corpus import SENTENCE_END, Tokenizer
 from unbounded.types import Ids, Probs
 
 BANDS = (
@@ -32,6 +32,16 @@ def written(words: Sequence[str]) -> str:
     'it rains\\nit '
     """
     return "".join(f"{word} " for word in words).replace(f" {SENTENCE_END} ", "\n")
+
+
+def characters(words: Sequence[str]) -> int:
+    """The length of the words written out.
+
+    >>> words = ["it", "rains", "</s>", "it"]
+    >>> characters(words), len(written(words))
+    (12, 12)
+    """
+    return Tokenizer().characters(words)
 
 
 def surprise(probs: Probs) -> Probs:

@@ -28,16 +28,17 @@ def text_table(evaluation: Evaluation) -> str:
         found = f"{evaluation.tokens:,} pieces of {words:,} words"
     head = ["perplexity", *([] if words is None else ["a word"]), "change", "bits/char"]
     unit = "µs/word" if words is None else "µs/piece"
-    widths = [12, *([] if words is None else [10]), 9, 11, 9]
+    widths = [12, *([] if words is None else [11]), 9, 11, 9]
     columns = "".join(f"{n:>{w}}" for n, w in zip([*head, unit], widths, strict=True))
     lines = [f"{found}; {known} {evaluation.vocabulary:,}", "", f"{'':<26}{columns}"]
     for row in evaluation.rows:
         change = tables.change(row.tally.perplexity, base).replace("−", "-")
         change = change if row is not evaluation.rows[0] else ""
-        a_word = "" if words is None else f"{tables.perplexity(row.tally.per(words)):>10}"
+        a_word = "" if words is None else f"{tables.perplexity(row.tally.per(words)):>11}"
         line = (
             f"{TITLES[row.name]:<26}{tables.perplexity(row.tally.perplexity):>12}{a_word}"
-            f"{change:>9}{row.tally.bits_per_character:>11.3f}{row.seconds / row.tally.tokens * 1e6:>9,.0f}"
+            f"{change:>9}{row.tally.bits_per_character:>11.3f}"
+            f"{row.seconds / row.tally.tokens * 1e6:>9,.0f}"
         )
         lines.append(f"{line} *" if row is best and len(evaluation.rows) > 1 else line)
     return "\n".join(lines)

@@ -28,7 +28,7 @@ ROWS: dict[str, tuple[str, ...]] = {
 """The paper's four rows and all experts together; "we always interpolate … with the uniform".
 
 `adapted` is the output layer learning alone, and `dynamic` a baseline: the whole network learning.
-`knnlm` is another, with a memory filled beforehand: as published, or tuned on a text to validate on.
+`knnlm` is another, with a memory filled beforehand: as published, or tuned on a text for that.
 """
 
 OFFLINE = {"knnlm": "knn", "knnlm-tuned": "tuned"}

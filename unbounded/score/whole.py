@@ -8,7 +8,7 @@ import numpy as np
 
 from unbounded.corpus import SENTENCE_END, Splitter, Tokenizer
 from unbounded.score.progressive import ScoredBlock, Watcher
-from unbounded.types import Ids, Probs
+from unbounded.types import Ids
 
 
 @final
@@ -51,6 +51,17 @@ def _lines(pieces: list[str]) -> list[list[str]]:
     return [pieces[a:b] for a, b in zip(starts, [*ends, len(pieces)], strict=True)]
 
 
+def whole_words(pieces: Sequence[str], splitter: Splitter) -> list[str]:
+    """The words that pieces make up, one for each of `starts`; words stay as they are."""
+    starts = splitter.starts(pieces).tolist()
+    return [
+        pieces[a]
+        if pieces[a] == SENTENCE_END or isinstance(splitter, Tokenizer)
+        else splitter.text(pieces[a:b]).strip() or "␣"
+        for a, b in zip(starts, [*starts[1:], len(pieces)], strict=True)
+    ]
+
+
 @final
 class Whole:
     """Shows a watcher words instead of pieces: a word's surprise is the sum of its pieces'.
@@ -74,17 +85,12 @@ class Whole:
             self._watcher(self._words(_cut(block, slice(last)), starts[:-1]))
 
     def _words(self, block: ScoredBlock, starts: Ids) -> ScoredBlock:
-        reading, stops = block.reading, [*starts[1:].tolist(), len(block.reading.words)]
-        words = [
-            SENTENCE_END
-            if reading.words[a] == SENTENCE_END
-            else self._splitter.text(reading.words[a:b]).strip() or "␣"
-            for a, b in zip(starts.tolist(), stops, strict=True)
-        ]
+        reading = block.reading
+        words = whole_words(reading.words, self._splitter)
         ids = np.array([self._ids.setdefault(word, len(self._ids)) for word in words])
 
-        def product(probs: Probs) -> Probs:
-            found: Probs = np.multiply.reduceat(probs, starts, axis=0)
+        def product(probs: np.ndarray) -> np.ndarray:
+            found: np.ndarray = np.multiply.reduceat(probs, starts, axis=0)
             return found
 
         whole = replace(
