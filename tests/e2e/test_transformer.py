@@ -23,27 +23,57 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run(place: Path, *command: str, module: str = "unbounded", fails: bool = False) -> str:
-    env = {**os.environ, **QUIET, "HF_HOME": str(place / "hf")}
+DRIVER = """
+import contextlib, io, json, sys
+from unbounded.cli import main
+ended = []
+for command in json.load(sys.stdin):
+    sys.argv = ["unbounded", *command]
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        with contextlib.redirect_stderr(io.StringIO()) as err:
+            try:
+                main()
+            except SystemExit as end:
+                code = end.code
+    ended.append([code, out.getvalue(), err.getvalue()])
+json.dump(ended, sys.stdout)
+"""
+
+
+def run(place: Path, *commands: list[str]) -> list[tuple[int, str, str]]:
+    """Commands one after another in one process: each new one would wait for transformers."""
+    done = _process(place, ["-c", DRIVER], json.dumps(commands))
+    return [(code, out, err) for code, out, err in json.loads(done)]
+
+
+def said(place: Path, *commands: list[str]) -> list[str]:
+    """What commands that succeed print."""
+    ended = run(place, *commands)
+    assert [code for code, _, _ in ended] == [0] * len(commands), ended
+    return [out for _, out, _ in ended]
+
+
+def _process(place: Path, command: list[str], given: str = "") -> str:
     done = subprocess.run(
-        [sys.executable, "-m", module, *command],
+        [sys.executable, *command],
         cwd=place,
-        env=env,
+        env={**os.environ, **QUIET, "HF_HOME": str(place / "hf")},
+        input=given,
         capture_output=True,
         text=True,
         timeout=300,
         check=False,
     )
-    assert done.returncode == int(fails), done.stderr
-    return done.stderr if fails else done.stdout
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def test_rows_of_a_transformer_are_evaluated(place: Path) -> None:
     rows = "static,knnlm,knnlm-tuned,unbounded,full"
     command = ["evaluate", "model", "text.txt", "--rows", rows, "--first", "text.txt"]
     command += ["--validate", "text.txt", "--json", "out.json", "--report", "page.html"]
-    said = run(place, *command, "--context", "32", "--threads", "1")
-    assert "kNN-LM as published" in said
+    (table,) = said(place, [*command, "--context", "32", "--threads", "1"])
+    assert "kNN-LM as published" in table
     found = {row["name"]: row for row in json.loads((place / "out.json").read_text())["rows"]}
     assert list(found) == rows.split(",")
     assert found["full"]["perplexity"] < found["static"]["perplexity"] / 10
@@ -53,32 +83,41 @@ def test_rows_of_a_transformer_are_evaluated(place: Path) -> None:
 
 
 def test_a_memory_is_read_asked_scored_and_goes_on(place: Path) -> None:
-    run(place, "read", "memory", "text.txt", "--model", "model")
-    found = json.loads(
-        run(place, "predict", "memory", "the cat sat on the", "-n", "3", "--json", "-")
+    (place / "few.txt").write_text("the cat's food\n", encoding="utf-8")
+    _, predicted, scored, written, read = said(
+        place,
+        ["read", "memory", "text.txt", "--model", "model"],
+        ["predict", "memory", "the cat sat on the", "-n", "3", "--json", "-"],
+        ["score", "memory", "few.txt", "--words"],
+        ["complete", "memory", "the cat sat on the", "--words", "4"],
+        ["read", "memory", "few.txt", "--surprise"],
     )
+    found = json.loads(predicted)
     assert found["words"][0]["word"] == "mat"
     assert "the cat sat on the mat" in found["words"][0]["sources"][0]["text"]
     assert found["stranger"] < 1e-6
-    (place / "few.txt").write_text("the cat's food\n", encoding="utf-8")
-    lines = run(place, "score", "memory", "few.txt", "--words").splitlines()
-    assert [line.split("\t")[2] for line in lines] == ["the", "cat", "'s", "food", "</s>"]
-    written = run(place, "complete", "memory", "the cat sat on the", "--words", "4")
+    words = [line.split("\t")[2] for line in scored.splitlines()]
+    assert words == ["the", "cat", "'s", "food", "</s>"]
     assert written.strip()
     assert "Ġ" not in written
-    said = run(place, "read", "memory", "few.txt", "--surprise")
-    assert said.splitlines()[0].endswith("the cat's food")
+    assert read.splitlines()[0].endswith("the cat's food")
 
 
-def test_a_memory_of_another_model_is_refused_in_one_line(place: Path) -> None:
-    run(place, "read", "mine", "text.txt", "--model", "model")
-    said = run(place, "predict", "mine", "the", "--model", "other", fails=True)
-    assert said.startswith("Error: mine belongs to another model")
-    assert len(said.splitlines()) == 1
-    said = run(place, "evaluate", "model", "text.txt", "--rows", "dynamic", fails=True)
-    assert "no recurrent network of ours" in said
-    said = run(place, "evaluate", "model", "text.txt", "--rows", "knnlm", fails=True)
-    assert "--first" in said
+def test_what_does_not_belong_together_is_refused_in_one_line(place: Path) -> None:
+    made, *refused = run(
+        place,
+        ["read", "mine", "text.txt", "--model", "model"],
+        ["predict", "mine", "the", "--model", "other"],
+        ["evaluate", "model", "text.txt", "--rows", "dynamic"],
+        ["evaluate", "model", "text.txt", "--rows", "knnlm"],
+        ["evaluate", "model", "text.txt", "--rows", "knnlm-tuned", "--first", "text.txt"],
+    )
+    assert made[0] == 0
+    expected = ("mine belongs to another model", "no recurrent network", "--first", "--validate")
+    for (code, _, err), words in zip(refused, expected, strict=True):
+        assert code == 1
+        assert words in err
+        assert len(err.splitlines()) == 1
 
 
 def test_a_task_of_local_files_runs_through_the_harness(place: Path) -> None:
@@ -103,15 +142,24 @@ def test_a_task_of_local_files_runs_through_the_harness(place: Path) -> None:
         "metric_list:\n  - metric: acc\n",
         encoding="utf-8",
     )
-    run(
+    _process(
         place,
-        *("run", "--model", "unbounded", "--model_args", "model=model,row=full"),
-        *("--include_path", "tasks", "--tasks", "stream,choice", "--output_path", "found"),
-        module="unbounded.harness",
+        [
+            *(
+                "-m",
+                "unbounded.harness",
+                "run",
+                "--model",
+                "unbounded",
+                "--model_args",
+                "model=model,row=full",
+            ),
+            *("--include_path", "tasks", "--tasks", "stream,choice", "--output_path", "found"),
+        ],
     )
     (file,) = (place / "found").rglob("results_*.json")
     found = json.loads(file.read_text(encoding="utf-8"))["results"]
-    run(place, "evaluate", "model", "text.txt", "--rows", "full", "--json", "full.json")
+    said(place, ["evaluate", "model", "text.txt", "--rows", "full", "--json", "full.json"])
     expected = json.loads((place / "full.json").read_text(encoding="utf-8"))
     nats = np.log(expected["rows"][0]["perplexity"]) * expected["tokens"]
     size = len((TEXT * 6).encode())

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import final
 
 import numpy as np
+from jaxtyping import Float
 
 from unbounded.errors import SettingError
 from unbounded.lm import LanguageModel
@@ -261,7 +262,7 @@ class Cache(Expert):
         self.memory.load(state)
         self._trust.load(part("trust", state))
 
-    def _keys(self, hidden: Hidden) -> Hidden:
+    def _keys(self, hidden: Hidden) -> Float[np.ndarray, "n key"]:
         keys = np.ascontiguousarray(hidden[:, self._part])
         return unit_length(keys) if self._normalize else keys
 
