@@ -5,7 +5,7 @@
 
 The first words of a domain's training part are read first and not scored: they are the whole
 memory of a kNN-LM, and what ours begins with. Then so many words of its test part are scored.
-Results go to experiments/results/transformers.jsonl; a cell that has one there is left out.
+Results go to experiments/results/transformers/cells.jsonl; a cell that has one there is left out.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from unbounded.jobs import EvaluationConfig, evaluate
 from unbounded.lm import Pretrained, TransformerConfig, load_model
 from unbounded.reproduce.corpora import Corpora
 
-RESULTS = Path(__file__).parents[1] / "results" / "transformers.jsonl"
+RESULTS = Path(__file__).parents[1] / "results" / "transformers" / "cells.jsonl"
 
 
 def first_words(path: Path, words: int) -> list[Line]:

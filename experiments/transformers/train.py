@@ -22,6 +22,8 @@ from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
 from unbounded.console import parse_size
 from unbounded.corpus import Tokenizer as Words
+from unbounded.lm.huggingface import keep_pieces
+from unbounded.lm.pieces import PieceTokenizer
 
 START = "<|endoftext|>"
 STATE, PROGRESS = "training.safetensors", "training.json"
@@ -198,6 +200,8 @@ def main() -> None:
             lately = []
             save(asked.out, model, adam, about)
     model.eval().save_pretrained(asked.out)
+    # The training text stays beside the model, for the n-grams that read it first.
+    keep_pieces(asked.out, PieceTokenizer(tokenizer, len(tokenizer)), stream.numpy())
 
 
 if __name__ == "__main__":
