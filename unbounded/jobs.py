@@ -130,7 +130,7 @@ def evaluate(
     words there are and gives back what hears how far it is. A text to read `first` is learned and
     not scored; it is all that the memory of a kNN-LM knows.
     """
-    _check_offline(config, validate, first)
+    _check_offline(model, config, validate, first)
     tuning = "knnlm-tuned" in config.rows
     if validate is not None and config.mixture == "online" and not tuning:
         raise SettingError(
@@ -195,9 +195,16 @@ def evaluate(
 
 
 def _check_offline(
-    config: EvaluationConfig, validate: Iterable[Line] | None, first: Iterable[Line] | None
+    model: Pretrained,
+    config: EvaluationConfig,
+    validate: Iterable[Line] | None,
+    first: Iterable[Line] | None,
 ) -> None:
     asked = [name for name in config.rows if name in OFFLINE]
+    if asked and not model.lm.closed:
+        raise SettingError(
+            f"row {asked[0]!r} gives nothing to strangers, which this model has; use a transformer"
+        )
     if asked and first is None:
         raise SettingError(
             f"row {asked[0]!r} knows nothing but a text that is read first; give one with --first"
