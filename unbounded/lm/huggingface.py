@@ -2,8 +2,10 @@
 
 import json
 import zlib
+from contextlib import redirect_stderr
 from hashlib import blake2b
 from importlib import metadata
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -63,8 +65,10 @@ def open_network(path: Path) -> tuple[Any, Any]:
     loud = logging.get_verbosity()
     logging.set_verbosity_error()
     try:
-        tokenizer = AutoTokenizer.from_pretrained(folder, **options)
-        network = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, **options)
+        # Bars that nobody can turn off belong to nobody.
+        with redirect_stderr(StringIO()):
+            tokenizer = AutoTokenizer.from_pretrained(folder, **options)
+            network = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, **options)
     except (OSError, ValueError, KeyError, RuntimeError, SafetensorError, ImportError) as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else repr(error)
         raise ModelError(
