@@ -1,8 +1,11 @@
 """A network as small as the toy, but a real one: with a head and gradients."""
 
+from functools import cache
+
 import torch
 
 from tests.toy import ToyModel
+from tests.transformers_small import network
 from unbounded.lm import (
     AdaptedConfig,
     AdaptedHead,
@@ -10,6 +13,8 @@ from unbounded.lm import (
     DynamicModel,
     RecurrentModel,
     SharedHead,
+    TransformerConfig,
+    TransformerModel,
 )
 from unbounded.lm.encoder import Encoder, NetworkConfig
 from unbounded.lm.head import build_head, reset_head
@@ -34,6 +39,17 @@ SMALL = {cell: small_network(cell) for cell in ("lstm", "gru")}
 def dynamic(cell: str = "lstm") -> Dynamic:
     """Steps so often, and so long, that a word that is learned too early is seen."""
     return Dynamic(DynamicModel(SMALL[cell], DynamicConfig(segment=4, learning_rate=0.1)))
+
+
+@cache
+def small_transformer() -> TransformerModel:
+    """As many pieces and units as the toy."""
+    return TransformerModel(network("gpt2", TOY.base_size, width=TOY.width), 0, TransformerConfig())
+
+
+def adapted_transformer() -> Adapted:
+    config = AdaptedConfig(every=3, rank=3, learning_rate=0.5)
+    return Adapted(AdaptedHead(SharedHead(small_transformer()), config))
 
 
 def adapted() -> Adapted:

@@ -33,11 +33,14 @@ if TYPE_CHECKING:
     from unbounded.keep import open as open
     from unbounded.lm import NetworkConfig as NetworkConfig
     from unbounded.lm import TrainingConfig as TrainingConfig
+    from unbounded.lm import TransformerConfig as TransformerConfig
+    from unbounded.lm import from_transformers as from_transformers
     from unbounded.lm import load_model as load_model
     from unbounded.lm import train_model as train_model
     from unbounded.lm import training_text as training_text
     from unbounded.predict import Kernel as Kernel
     from unbounded.predict import OnlineModel as OnlineModel
+    from unbounded.writing import Writer as Writer
 
 _WHERE = {
     "unbounded.config": ("MemoryConfig", "build_online"),
@@ -57,11 +60,14 @@ _WHERE = {
     "unbounded.lm": (
         "NetworkConfig",
         "TrainingConfig",
+        "TransformerConfig",
+        "from_transformers",
         "load_model",
         "train_model",
         "training_text",
     ),
     "unbounded.predict": ("Kernel", "OnlineModel"),
+    "unbounded.writing": ("Writer",),
 }
 _HOME = {name: module for module, names in _WHERE.items() for name in names}
 

@@ -19,6 +19,7 @@ from unbounded.predict import (
     Gated,
     Kernel,
     NGram,
+    Offline,
     OnlineModel,
     Spelling,
     Static,
@@ -88,8 +89,12 @@ def build_online(
     by is even over the network's own words. `strangers` are read as `<unk>` as the paper has it, or
     by their `characters`.
     """
-    width = model.lm.width
+    width, part = model.lm.width, model.lm.key_part
+    key_width = len(range(width)[part])
     vocabulary = model.vocabulary.copy()
+    if model.lm.closed:
+        # There are no strangers, so the full vocabulary is known, whatever the protocol.
+        full_size, strangers = model.lm.base_size, "unk"
     size = model.lm.base_size if full_size is None else full_size
     is_open = full_size is None
     check_strangers(strangers)
@@ -98,7 +103,7 @@ def build_online(
         lm = Spelled(model.recurrent, model.speller, vocabulary)
     built: dict[str, Expert] = {}
     names = list(experts)
-    shared = SharedHead(model.recurrent) if "adapted" in names else None
+    shared = SharedHead(model.headed) if "adapted" in names else None
     for name in names:
         match name:
             case "static":
@@ -126,20 +131,25 @@ def build_online(
             case "latest" | "recent" | "local":
                 windows = {"latest": LATEST, "recent": RECENT, "local": memory.window}
                 built[name] = Cache(
-                    Memory(Window(width, windows[name])),
+                    Memory(Window(key_width, windows[name])),
                     size,
                     k=memory.k,
                     kernel=memory.local_kernel,
                     normalize=memory.normalize,
+                    part=part,
                 )
             case "unbounded":
                 built[name] = Cache(
-                    Memory(memory.new_index(width)),
+                    Memory(memory.new_index(key_width)),
                     size,
                     k=memory.k,
                     kernel=memory.kernel,
                     normalize=memory.normalize,
+                    part=part,
                 )
+            case "knn" | "tuned":
+                store = Memory(memory.new_index(key_width))
+                built[name] = Offline(store, size, k=memory.k, part=part)
             case _:
                 raise SettingError(f"expert {name!r} is unknown")
     mixture = Gated(len(built), groups=[width])

@@ -14,6 +14,7 @@ from unbounded.corpus import (
     Block,
     Line,
     Reader,
+    Splitter,
     Tokenizer,
     Vocabulary,
     blocks,
@@ -31,12 +32,26 @@ from unbounded.lm import (
     train_model,
 )
 from unbounded.lm.checkpoint import CONFIG, keep_text
-from unbounded.predict import Cache, Fixed, NGram, OnlineModel, Spelling
+from unbounded.predict import Cache, Fixed, NGram, Offline, OnlineModel, Spelling
+from unbounded.predict.offline import tuned
 from unbounded.predict.spelling import LEAST
-from unbounded.score.evaluation import Evaluation, experts_of, fit_rows, make_rows, split_first
+from unbounded.score.evaluation import (
+    Evaluation,
+    experts_of,
+    fit_rows,
+    make_rows,
+    read_first,
+    split_first,
+)
 from unbounded.score.metrics import Banding
 from unbounded.score.progressive import Watcher
-from unbounded.score.rows import USUAL
+from unbounded.score.rows import OFFLINE, USUAL, Row
+
+TUNED_TOKENS = 10_000
+"""How much of a text at most goes to tuning a kNN-LM."""
+
+CELLS = 1 << 25
+"""Probabilities that are held at once at most, where a network gives all of them for each piece."""
 
 FITTED_TOKENS = 100_000
 """How much of a text at most goes to fitting fixed weights when no other text is given."""
@@ -53,6 +68,8 @@ class EvaluationConfig:
     protocol: str = "paper"
     mixture: str = "online"
     tokens: int | None = None
+    first_tokens: int | None = None
+    """Words at most of a text that is read first."""
     block: int = 8192
     every: int = 10_000
 
@@ -91,6 +108,7 @@ def trained_model(
                 f"{folder} was trained with {name} {had[name]}, not {asked}; remove it to train it "
                 "again, or choose another place"
             )
+    assert isinstance(model.tokenizer, Tokenizer)
     return model if model.text is not None else keep_text(folder, model, text(model.tokenizer))
 
 
@@ -100,6 +118,7 @@ def evaluate(
     config: EvaluationConfig = EvaluationConfig(),
     *,
     validate: Iterable[Line] | None = None,
+    first: Iterable[Line] | None = None,
     watchers: Sequence[Watcher] = (),
     progress: Callable[[int], Callable[[int, str], None]] = lambda total: lambda done, note: None,
 ) -> Evaluation:
@@ -108,19 +127,24 @@ def evaluate(
     The text is gone through twice: once to count its words, because the paper's uniform is over
     training and test words together, and once to score it. In the open protocol the count is for
     `progress` and for where fitting ends, and the model is not told. `progress` is told how many
-    words there are and gives back what hears how far it is.
+    words there are and gives back what hears how far it is. A text to read `first` is learned and
+    not scored; it is all that the memory of a kNN-LM knows.
     """
-    if validate is not None and config.mixture == "online":
+    _check_offline(model, config, validate, first)
+    tuning = "knnlm-tuned" in config.rows
+    if validate is not None and config.mixture == "online" and not tuning:
         raise SettingError(
             "a text to validate on was given, but online weights need none; "
             "leave --validate out, or use --mixture fixed or both"
         )
     kept = model.text is not None
-    rows = make_rows(config.rows, model.lm.width, config.protocol, text=kept)
+    closed = model.lm.closed
+    rows = make_rows(config.rows, model.lm.width, config.protocol, text=kept, closed=closed)
     met = model.vocabulary.copy()
     total = _count(met, model, text, config.tokens)
-    if validate is not None:
-        _count(met, model, validate, config.tokens)
+    for other in (validate, first):
+        if other is not None and not closed:
+            _count(met, model, other, config.tokens)
     experts = experts_of(rows)
     size = None if config.protocol == "open" else len(met)
     online = _unmixed(build_online(model, size, experts, config.memory, config.strangers))
@@ -128,14 +152,18 @@ def evaluate(
     fitted = 0
     banding = Banding(model.lm.base_size)
     both = config.mixture == "both"
+    if first is not None:
+        before = _blocks(model, first, config, config.first_tokens)
+        read_first(online, before, rows, banding)
+        _close(model, online, rows, validate, config)
     if config.mixture != "online" and validate is not None:
-        other = build_online(model, size, experts, config.memory, config.strangers)
-        fitted = fit_rows(_unmixed(other), _blocks(model, validate, config), rows, beside=both)
+        twin = build_online(model, size, experts, config.memory, config.strangers)
+        fitted = fit_rows(_unmixed(twin), _blocks(model, validate, config), rows, beside=both)
     elif config.mixture != "online":
-        first, stream = split_first(stream, min(total // 10, FITTED_TOKENS))
-        fitted = fit_rows(online, first, rows, banding, beside=both)
+        tenth, stream = split_first(stream, min(total // 10, FITTED_TOKENS))
+        fitted = fit_rows(online, tenth, rows, banding, beside=both)
         total -= fitted
-    evaluation = Evaluation(_settings(config, fitted), len(met), rows)
+    evaluation = Evaluation(_settings(config, fitted), len(met), rows, splitter=model.tokenizer)
     if not kept and "full" in config.rows:
         evaluation.events.append(
             "this model keeps no training text: 'full' goes without the n-grams of it"
@@ -145,7 +173,12 @@ def evaluate(
         online, stream, every=config.every, watchers=watchers, banding=banding, show=show
     )
     for name, expert in online.experts.items():
-        if isinstance(expert, Cache):
+        if isinstance(expert, Offline):
+            evaluation.memory |= {
+                f"{name}_entries": len(expert.cache.memory),
+                f"{name}_temperature": expert.temperature,
+            }
+        elif isinstance(expert, Cache):
             evaluation.memory |= {
                 f"{name}_entries": len(expert.memory),
                 f"{name}_bytes_per_entry": expert.memory.bytes_per_entry,
@@ -167,6 +200,56 @@ def _unmixed(online: OnlineModel) -> OnlineModel:
     return online.twin(online.experts, Fixed(np.full(many, 1 / many)))
 
 
+def _check_offline(
+    model: Pretrained,
+    config: EvaluationConfig,
+    validate: Iterable[Line] | None,
+    first: Iterable[Line] | None,
+) -> None:
+    asked = [name for name in config.rows if name in OFFLINE]
+    if asked and not model.lm.closed:
+        raise SettingError(
+            f"row {asked[0]!r} gives nothing to strangers, which this model has; use a transformer"
+        )
+    if asked and first is None:
+        raise SettingError(
+            f"row {asked[0]!r} knows nothing but a text that is read first; give one with --first"
+        )
+    if "knnlm-tuned" in asked and validate is None:
+        raise SettingError(
+            "row 'knnlm-tuned' needs a text to be tuned on; give one with --validate"
+        )
+
+
+def _close(
+    model: Pretrained,
+    online: OnlineModel,
+    rows: Sequence[Row],
+    validate: Iterable[Line] | None,
+    config: EvaluationConfig,
+) -> None:
+    """Close the memories of kNN-LMs; the temperature and the share of one are tuned first."""
+    for row in rows:
+        if row.name not in OFFLINE:
+            continue
+        expert = online.experts[OFFLINE[row.name]]
+        assert isinstance(expert, Offline)
+        temperature = None
+        if row.name == "knnlm-tuned":
+            assert validate is not None
+            hidden, state = model.lm.start()
+            parts, words = [hidden], []
+            for block in _blocks(model, validate, config, TUNED_TOKENS):
+                words.append(model.vocabulary.lookup(block.words))
+                after, state = model.lm.advance(state, words[-1])
+                parts.append(after)
+            before, ids = np.concatenate(parts)[:-1], np.concatenate(words)
+            static = model.lm.prob(before, ids)
+            temperature, share, _ = tuned(expert, before, ids, static)
+            row.share(share)
+        expert.close(temperature)
+
+
 def _settings(config: EvaluationConfig, fitted: int) -> dict[str, Any]:
     return {
         "protocol": config.protocol,
@@ -178,8 +261,13 @@ def _settings(config: EvaluationConfig, fitted: int) -> dict[str, Any]:
     }
 
 
-def _blocks(model: Pretrained, text: Iterable[Line], config: EvaluationConfig) -> Iterator[Block]:
-    return blocks(read_sentences(text, model.tokenizer), config.block, config.tokens)
+def _blocks(
+    model: Pretrained, text: Iterable[Line], config: EvaluationConfig, tokens: int | None = None
+) -> Iterator[Block]:
+    # A row of probabilities over a large vocabulary is long: so many of them at once at most.
+    size = min(config.block, max(CELLS // model.lm.base_size, 64)) if model.lm.closed else None
+    sentences = read_sentences(text, model.tokenizer)
+    return blocks(sentences, size or config.block, tokens or config.tokens)
 
 
 def _count(
@@ -195,7 +283,7 @@ def _count(
 
 @contextmanager
 def readable_twice(
-    texts: Sequence[str], tokenizer: Tokenizer, tokens: int | None = None
+    texts: Sequence[str], tokenizer: Splitter, tokens: int | None = None
 ) -> Iterator[Reader]:
     """A reader that can be gone through again: what comes through a pipe is set down in a file.
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.small import TOY, adapted, dynamic
+from tests.small import TOY, adapted, adapted_transformer, dynamic
 from unbounded.corpus import Vocabulary
 from unbounded.memory import IVFPQ, Auto, Flat, Memory, Window
 from unbounded.predict import (
@@ -17,6 +17,7 @@ from unbounded.predict import (
     Expert,
     Kernel,
     NGram,
+    Offline,
     Spelling,
     Static,
     Uniform,
@@ -43,6 +44,7 @@ def spelling() -> Expert:
 EXPERTS: dict[str, Callable[[], Expert]] = {
     "static": lambda: Static(TOY),
     "adapted": adapted,
+    "adapted transformer": adapted_transformer,
     "dynamic": dynamic,
     "dynamic gru": lambda: dynamic("gru"),
     "uniform": lambda: Uniform(SIZE),
@@ -59,9 +61,21 @@ EXPERTS: dict[str, Callable[[], Expert]] = {
     "unbounded fixed bandwidth": lambda: Cache(
         Memory(Flat(5)), SIZE, k=8, kernel=Kernel(bandwidth=0.7, sharpness=1.0), normalize=True
     ),
+    "part of a state": lambda: Cache(Memory(Flat(2)), SIZE, k=4, part=slice(1, 3)),
+    "knn": lambda: Offline(Memory(Flat(5)), SIZE, k=4),
+    "knn closed": lambda: closed(),
     "local": lambda: Cache(Memory(Window(5, size=6)), SIZE, k=4),
     "local of one": lambda: Cache(Memory(Window(5, size=1)), SIZE, k=4),
 }
+
+
+def closed() -> Offline:
+    """A kNN-LM whose memory was filled before the stream begins."""
+    text = np.random.default_rng(9).integers(0, SIZE, 50)
+    offline = Offline(Memory(Flat(5)), SIZE, k=4)
+    offline.observe(states_of(text), text)
+    offline.close(temperature=2.0)
+    return offline
 
 
 def primed() -> NGram:

@@ -1,7 +1,7 @@
 """Every network: cutting the stream changes nothing, probabilities sum to one, state is a value."""
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
 
 import numpy as np
@@ -11,8 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.toy import ToyModel
+from tests.transformers_small import FAMILIES, network
 from unbounded.corpus import Vocabulary
-from unbounded.lm import LanguageModel, NetworkConfig, RecurrentModel, SharedHead
+from unbounded.lm import (
+    LanguageModel,
+    NetworkConfig,
+    RecurrentModel,
+    SharedHead,
+    TransformerConfig,
+    TransformerModel,
+)
 from unbounded.lm.encoder import Encoder
 from unbounded.lm.head import build_head, reset_head
 from unbounded.lm.strangers import Spelled, Speller
@@ -40,6 +48,14 @@ def spelled() -> Spelled:
 
 SPELLED = cache(spelled)
 
+
+@cache
+def transformer(family: str, key: str = "output") -> TransformerModel:
+    """With a context that is full after a dozen pieces, so that every stream turns it."""
+    config = TransformerConfig(context=12, keep=3, key=key)
+    return TransformerModel(network(family, SIZE), 0, config)
+
+
 MODELS: dict[str, Callable[[], LanguageModel]] = {
     "toy": lambda: ToyModel(SIZE, 5),
     "lstm": lambda: recurrent("lstm"),
@@ -48,6 +64,8 @@ MODELS: dict[str, Callable[[], LanguageModel]] = {
     "elman": lambda: recurrent("elman"),
     "lstm, small vocabulary": lambda: recurrent("lstm", cutoffs=(2_000, 10_000)),
     "spelled": SPELLED,
+    **{family: partial(transformer, family) for family in FAMILIES},
+    "gpt2, keys of the feed-forward": lambda: transformer("gpt2", "feedforward"),
 }
 
 # Strangers from SIZE on.

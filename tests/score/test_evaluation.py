@@ -5,12 +5,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.score.stream import FULL, KNOWN, NEW, Keeper, cut, cuts, evaluate, new_model, some_words
+from tests.score.stream import (
+    FULL,
+    KNOWN,
+    NEW,
+    ROWS,
+    Keeper,
+    cut,
+    cuts,
+    evaluate,
+    new_model,
+    some_words,
+)
 from unbounded.errors import CorpusError, SettingError
 from unbounded.predict import Fixed, fit_weights
 from unbounded.score.evaluation import Evaluation, experts_of, fit_rows, make_rows, split_first
 from unbounded.score.metrics import Banding
-from unbounded.score.rows import ROWS
 
 
 def test_rows_come_in_the_order_asked_for() -> None:

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.score.stream import (
+    ROWS,
     Keeper,
     block_of,
     cut,
@@ -19,7 +20,6 @@ from tests.score.stream import (
 from unbounded.score.evaluation import make_rows
 from unbounded.score.metrics import Banding
 from unbounded.score.progressive import progressive
-from unbounded.score.rows import ROWS
 
 
 @given(words=texts, cuts=cuts)

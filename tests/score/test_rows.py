@@ -7,13 +7,17 @@ from unbounded.errors import SettingError
 from unbounded.predict import Fixed, fit_weights
 from unbounded.score.evaluation import experts_of, make_rows
 from unbounded.score.metrics import BANDS, surprise
-from unbounded.score.rows import ROWS, TITLES, Row, experts_for
+from unbounded.score.rows import OFFLINE, ROWS, TITLES, Row, experts_for
 
 
 def test_every_row_has_a_title_and_mixes_the_network_with_the_uniform() -> None:
     assert set(TITLES) == set(ROWS)
     for name, experts in ROWS.items():
         network = "dynamic" if name == "dynamic" else "static"
+        if name in OFFLINE:
+            # As published: the network and the neighbors, and nothing for strangers.
+            assert experts == ("static", OFFLINE[name])
+            continue
         assert experts[:2] == (network, "uniform")
 
 
@@ -29,6 +33,8 @@ def test_a_row_pays_for_the_frozen_network_only_if_it_uses_it() -> None:
 def test_under_the_open_protocol_only_the_uniform_is_replaced() -> None:
     for name, experts in ROWS.items():
         assert experts_for(name) == experts
+        if name in OFFLINE:
+            continue
         opened = experts_for(name, "open")
         assert opened[1] == "spelling"
         assert (opened[0], *opened[2:]) == (experts[0], *experts[2:])
@@ -97,3 +103,8 @@ def test_without_the_training_text_only_what_read_it_is_missing() -> None:
         assert experts_for(name, text=True) == ROWS[name]
         assert set(ROWS[name]) - set(experts_for(name, text=False)) <= {"primed"}
     assert "primed" not in experts_for("full", text=False)
+
+
+def test_a_closed_vocabulary_needs_no_uniform_beside_the_network() -> None:
+    assert experts_for("static", closed=True) == ("static",)
+    assert experts_for("unbounded", "open", closed=True) == ROWS["unbounded"]

@@ -64,24 +64,30 @@ def score(
 
     from unbounded.corpus import Reader
     from unbounded.keep import Surprise
+    from unbounded.score.whole import whole_words
 
     check_targets(json_file)
     reader = Reader(texts)
     with opened(memory_folder, model, mode="read", threads=threads) as memory:
         found = Surprise.joined(list(memory.scoring(reader)))
+        splitter = memory.model.tokenizer
     say_damage(reader)
     words, static = len(found.words), -np.log(found.static)
+    unit = "pieces" if memory.model.lm.closed else "words"
     if each:
-        for row in zip(found.nats.tolist(), static.tolist(), found.words, strict=True):
+        shown = whole_words(found.words, splitter)
+        starts = splitter.starts(found.words)
+        sums = (np.add.reduceat(nats, starts).tolist() for nats in (found.nats, static))
+        for row in zip(*sums, shown, strict=True):
             typer.echo("{:.3f}\t{:.3f}\t{}".format(*row))
     figures = {
-        "words": words,
+        unit: words,
         "perplexity": found.perplexity,
         "static_perplexity": float(np.exp(static.mean())),
     }
     if json_file != "-" and not each:
         typer.echo(
-            f"{words:,} words: perplexity {figures['perplexity']:,.2f} with the memory, "
+            f"{words:,} {unit}: perplexity {figures['perplexity']:,.2f} with the memory, "
             f"{figures['static_perplexity']:,.2f} static"
         )
     if json_file is not None:

@@ -23,14 +23,19 @@ from unbounded.console import meter, say, write_json
 @app.command()
 def evaluate(
     model_folder: Annotated[
-        Path, typer.Argument(metavar="MODEL", help="Folder made by 'unbounded train'.")
+        Path,
+        typer.Argument(
+            metavar="MODEL",
+            help="Folder made by 'unbounded train', or of transformers; a GGUF file; or smollm2.",
+        ),
     ],
     texts: Texts,
     rows: Annotated[
         str,
         typer.Option(
             help="Rows to score, out of static, unigram, local, unbounded, full, "
-            "adapted (output layer only) and dynamic (dynamic evaluation, a baseline)."
+            "adapted (output layer only), dynamic (dynamic evaluation, a baseline), knnlm and "
+            "knnlm-tuned (kNN-LM as published, and tuned on --validate)."
         ),
     ] = "static,unigram,local,unbounded,full",
     index: Annotated[
@@ -66,7 +71,25 @@ def evaluate(
             help="Text to fit fixed weights on [default: the first tenth, then not scored].",
         ),
     ] = None,
-    tokens: int | None = size_or("all", "Words to read at most."),
+    first: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TEXT",
+            help="Text to read first, not scored; all that the memory of a kNN-LM knows.",
+        ),
+    ] = None,
+    first_tokens: int | None = size_or("all", "Words of it at most."),
+    context: int | None = size_or(
+        "the model's, 1024 at most", "Pieces that a transformer looks back at most."
+    ),
+    key: Annotated[
+        str,
+        typer.Option(
+            help="State of a transformer that is remembered: output, or feedforward (the input "
+            "of the last one)."
+        ),
+    ] = "output",
+    tokens: int | None = size_or("all", "Words (pieces of a transformer) to read at most."),
     block: int = size("8192", "Words scored at once; the scores do not depend on it."),
     every: int = size("10k", "Words between two points of the curves."),
     protocol: Annotated[
@@ -90,7 +113,7 @@ def evaluate(
     from unbounded.config import MemoryConfig, set_threads
     from unbounded.jobs import EvaluationConfig, readable_twice
     from unbounded.jobs import evaluate as run
-    from unbounded.lm import load_model
+    from unbounded.lm import TransformerConfig, load_model
     from unbounded.predict import Kernel
     from unbounded.score.figures import require_matplotlib
     from unbounded.score.per_token import per_token_writer
@@ -122,19 +145,24 @@ def evaluate(
         protocol=protocol,
         mixture=mixture,
         tokens=tokens,
+        first_tokens=first_tokens,
         block=block,
         every=every,
     )
-    model = load_model(model_folder)
+    model = load_model(model_folder, TransformerConfig(context=context, key=key))
     with ExitStack() as stack:
         watchers = [] if per_token is None else [stack.enter_context(per_token_writer(per_token))]
         reader = stack.enter_context(readable_twice(texts, model.tokenizer, tokens))
+        before = first and stack.enter_context(
+            readable_twice(first, model.tokenizer, first_tokens or tokens)
+        )
         held = validate and stack.enter_context(readable_twice(validate, model.tokenizer, tokens))
         evaluation = run(
             model,
             reader,
             config,
             validate=held or None,
+            first=before or None,
             watchers=watchers,
             progress=lambda total: stack.enter_context(meter("reading", total)),
         )

@@ -22,6 +22,7 @@ from unbounded.cli.kept import Folder, Model, opened
 from unbounded.console import meter, say, write_json
 
 if TYPE_CHECKING:
+    from unbounded.corpus import Splitter
     from unbounded.keep import KeptMemory
     from unbounded.predict import Reading
 
@@ -66,7 +67,7 @@ def read(
             opened(memory_folder, model, mode="write", threads=threads, budget=limit)
         )
         show = None if surprise else stack.enter_context(meter("reading", None))
-        sentences = _Sentences() if surprise else None
+        sentences = _Sentences(memory.model.tokenizer) if surprise else None
         for reading in _readings(memory, texts, document):
             words += len(reading.words)
             nats -= sum(map(math.log, reading.prob.tolist()))
@@ -110,18 +111,19 @@ def _readings(memory: "KeptMemory", texts: list[str], document: str) -> "Iterato
 class _Sentences:
     """Puts blocks together to sentences again, and prints each with its surprise."""
 
-    def __init__(self) -> None:
+    def __init__(self, splitter: "Splitter") -> None:
+        self._splitter = splitter
         self._words: list[str] = []
         self._nats: list[float] = []
 
     def add(self, reading: "Reading") -> None:
-        from unbounded.corpus import SENTENCE_END, detokenize
+        from unbounded.corpus import SENTENCE_END
 
         for word, prob in zip(reading.words, reading.prob.tolist(), strict=True):
             self._words.append(word)
             self._nats.append(-math.log(prob))
             if word == SENTENCE_END:
                 mean = sum(self._nats) / len(self._nats)
-                typer.echo(f"{mean:.2f}\t{detokenize(self._words[:-1])}")
+                typer.echo(f"{mean:.2f}\t{self._splitter.text(self._words[:-1])}")
                 self._words, self._nats = [], []
         sys.stdout.flush()

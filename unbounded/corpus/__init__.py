@@ -11,6 +11,7 @@ from unbounded.corpus.sentences import Block as Block
 from unbounded.corpus.sentences import Sentence as Sentence
 from unbounded.corpus.sentences import blocks as blocks
 from unbounded.corpus.sentences import read_sentences as read_sentences
+from unbounded.corpus.splitter import Splitter as Splitter
 from unbounded.corpus.tokenizer import Tokenizer as Tokenizer
 from unbounded.corpus.vocabulary import SENTENCE_END as SENTENCE_END
 from unbounded.corpus.vocabulary import Vocabulary as Vocabulary

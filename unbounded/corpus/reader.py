@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import final
 
 from unbounded.corpus.sources import Source, find_sources, read_chunks
-from unbounded.corpus.tokenizer import Tokenizer
+from unbounded.corpus.splitter import Splitter
 from unbounded.errors import CorpusError
 
 LONGEST = 1 << 20
@@ -179,7 +179,7 @@ def read_lines(paths: Sequence[str | Path]) -> Iterator[Line]:
 def write_lines(
     lines: Iterable[Line],
     path: Path,
-    tokenizer: Tokenizer,
+    tokenizer: Splitter,
     tokens: int | None = None,
     *,
     documents: bool = True,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unbounded.corpus.reader import Line
-from unbounded.corpus.tokenizer import Tokenizer
+from unbounded.corpus.splitter import Splitter
 from unbounded.corpus.vocabulary import SENTENCE_END
 from unbounded.errors import SettingError
 from unbounded.types import Ids
@@ -31,9 +31,10 @@ class Block:
     line: Ids
 
 
-def read_sentences(lines: Iterable[Line], tokenizer: Tokenizer) -> Iterator[Sentence]:
+def read_sentences(lines: Iterable[Line], tokenizer: Splitter) -> Iterator[Sentence]:
     """Tokenize line by line; a line without words is no sentence.
 
+    >>> from unbounded.corpus import Tokenizer
     >>> for s in read_sentences([Line("a.txt", 1, "It rains."), Line("a.txt", 2, "")], Tokenizer()):
     ...     print(s.words, s.document, s.line)
     ('it', 'rains', '.', '</s>') a.txt 1

@@ -6,12 +6,16 @@ are letters like any other.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from typing import final
 
+from unbounded.corpus.detokenizer import detokenize
 from unbounded.corpus.prefixes import ALWAYS, BEFORE_NUMBERS
+from unbounded.corpus.splitter import Splitter
+from unbounded.corpus.vocabulary import SENTENCE_END
 from unbounded.errors import SettingError
 from unbounded.types import Json
 
@@ -54,7 +58,7 @@ _APOSTROPHES = (
 
 @final
 @dataclass(frozen=True, slots=True)
-class Tokenizer:
+class Tokenizer(Splitter):
     """Splits a line into words, lower-cased unless told otherwise; no word has white space in it.
 
     >>> Tokenizer().words("Mr. Smith doesn't pay $1,000.50, does he?")
@@ -84,6 +88,20 @@ class Tokenizer:
     def config(self) -> dict[str, Json]:
         """Describe the tokenizer, to be saved with a model."""
         return {"rules": "europarl-en", "lowercase": self.lowercase}
+
+    def text(self, words: Sequence[str]) -> str:
+        """Write words as text that is pleasant to read."""
+        return detokenize(words)
+
+    def characters(self, words: Sequence[str]) -> int:
+        """The length of the words written out: one separator a word but the last of a sentence,
+        whose separator is the sentence end.
+
+        >>> Tokenizer().characters(["it", "rains", "</s>", "it"]), len("it rains\\nit ")
+        (12, 12)
+        """
+        ends = words.count(SENTENCE_END)
+        return sum(map(len, words)) + len(words) - ends * (len(SENTENCE_END) + 1)
 
     def words(self, line: str) -> list[str]:
         """Give the words of a line; the same line always gives the same words."""

@@ -10,7 +10,7 @@ from typing import Any, final
 import numpy as np
 
 from unbounded.config import MemoryConfig
-from unbounded.corpus import Block, Line, blocks, detokenize, read_sentences
+from unbounded.corpus import Block, Line, blocks, read_sentences
 from unbounded.errors import CorpusError, SettingError, StoreError
 from unbounded.keep.budget import FEWEST, Budget, Cost
 from unbounded.keep.care import Finding, check, stats
@@ -152,7 +152,7 @@ class KeptMemory:
         self._check_usable()
         if n < 1:
             raise SettingError(f"{n} words were asked for; ask for at least 1")
-        return predict(self._after(text), self.store, n, sources)
+        return predict(self._after(text), self.store, n, sources, self.model.tokenizer)
 
     def score(self, text: str) -> Surprise:
         """What each word's probability would be, sentence by sentence; teaches nothing.
@@ -184,7 +184,7 @@ class KeptMemory:
             drawn = random.choice(len(probs), p=probs / probs.sum())
             said += model.vocabulary.decode(np.array([drawn]))
             _, model = model.ahead(said[-1:])
-        return detokenize(said)
+        return self.model.tokenizer.text(said)
 
     def _after(self, text: str) -> OnlineModel:
         """The model behind a text that goes on."""

@@ -6,7 +6,7 @@ from typing import final
 import numpy as np
 
 from unbounded.config import MemoryConfig, build_online
-from unbounded.lm import Pretrained, RecurrentModel
+from unbounded.lm import HeadedModel, Pretrained
 from unbounded.memory.rows import Rows
 from unbounded.predict import Cache, NGram, OnlineModel, Reading
 from unbounded.score.metrics import surprise
@@ -31,9 +31,13 @@ class Mind:
 
     def __init__(self, model: Pretrained, config: MemoryConfig, *, rates: bool = False) -> None:
         """With `rates`, how surprising each word was is remembered, two bytes a word."""
+        self._closed = model.lm.closed
         self.size = 1 << (2 * len(model.vocabulary) - 1).bit_length()
-        ours = isinstance(model.lm, RecurrentModel)
-        experts = [name for name in EXPERTS if ours or name != "adapted"]
+        if self._closed:
+            # There will be no others, so there is no room to be left for them.
+            self.size = len(model.vocabulary)
+        headed = isinstance(model.lm, HeadedModel)
+        experts = [name for name in EXPERTS if headed or name != "adapted"]
         self.online: OnlineModel = build_online(model, self.size, experts, config)
         self._rates = rates
         self._surprise = Rows(np.empty(0, np.float16), spare=8)
@@ -65,7 +69,7 @@ class Mind:
         return reading
 
     def _widen(self, words: int) -> None:
-        while words > self.size:
+        while not self._closed and words > self.size:
             self.size *= 2
             self.online.widen(self.size)
 

@@ -11,6 +11,7 @@ from unbounded.keep.budget import Budget
 from unbounded.keep.kept import KeptMemory
 from unbounded.keep.restoring import Show
 from unbounded.lm import Pretrained, load_model
+from unbounded.lm.huggingface import is_transformer
 from unbounded.predict import Kernel
 from unbounded.store import Disk, RealDisk, Store
 from unbounded.store.layout import is_new, read_about
@@ -73,7 +74,9 @@ def _about(
 def _loaded(model: Pretrained | str | Path) -> tuple[Pretrained, str | None]:
     if isinstance(model, Pretrained):
         return model, None
-    return load_model(Path(model)), str(Path(model).absolute())
+    path = Path(model)
+    # A model by name, such as smollm2, is found by that name and not in some folder.
+    return load_model(path), str(path.absolute() if path.exists() else path)
 
 
 def _checked(
@@ -82,7 +85,7 @@ def _checked(
     """The model, if it is the one that the memory belongs to."""
     if model is None:
         known: str | None = about["model"]["path"]
-        if known is None or not Path(known).exists():
+        if known is None or not (Path(known).exists() or is_transformer(Path(known))):
             where = "" if known is None else f" (it was {known})"
             raise StoreError(
                 f"{folder} belongs to a model that is not there{where}; give the model"

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from unbounded.corpus import detokenize
+from unbounded.corpus import Splitter
 from unbounded.predict import Cache, NGram, OnlineModel
 from unbounded.store import Store
 from unbounded.types import Ids
@@ -53,7 +53,9 @@ class Prediction:
         return tuple(sorted(every, key=lambda passage: -passage.weight))
 
 
-def predict(model: OnlineModel, store: Store, n: int, sources: int) -> Prediction:
+def predict(
+    model: OnlineModel, store: Store, n: int, sources: int, splitter: Splitter
+) -> Prediction:
     """The `n` likeliest next words of a model, with up to `sources` passages each."""
     known, hidden = len(model.vocabulary), model.hidden
     weights = model.mixture.weights_for(hidden[0])
@@ -69,8 +71,9 @@ def predict(model: OnlineModel, store: Store, n: int, sources: int) -> Predictio
         if sources:
             _add_counted(model, number, by, float(probs[number]), found)
         top = sorted(found, key=lambda entry: (-found[entry], -entry))[:sources]
-        passages = _passages(store, word, top, [found[entry] for entry in top])
-        guesses.append(Guess(word, float(probs[number]), by, passages))
+        shown = splitter.shown(word)
+        passages = _passages(store, shown, top, [found[entry] for entry in top], splitter)
+        guesses.append(Guess(shown, float(probs[number]), by, passages))
     believed = dict(zip(model.experts, weights.tolist(), strict=True))
     return Prediction(tuple(guesses), max(0.0, 1.0 - float(probs.sum())), believed)
 
@@ -125,7 +128,11 @@ def occurrences(words: np.ndarray, context: Ids, word: int) -> np.ndarray:
 
 
 def _passages(
-    store: Store, word: str, entries: Sequence[int], weights: Sequence[float]
+    store: Store,
+    word: str,
+    entries: Sequence[int],
+    weights: Sequence[float],
+    splitter: Splitter,
 ) -> tuple[Passage, ...]:
     positions = store.ledger.positions_of(np.array(entries, np.int64))
     places = store.ledger.where(positions)
@@ -136,7 +143,7 @@ def _passages(
             place.document,
             place.line,
             datetime.fromtimestamp(place.time, UTC),
-            " / ".join(detokenize(store.words(at - BEFORE, at + AFTER + 1)).split("\n")).strip(
+            " / ".join(splitter.text(store.words(at - BEFORE, at + AFTER + 1)).split("\n")).strip(
                 " /"
             ),
         )

@@ -16,8 +16,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from unbounded.errors import SettingError
-from unbounded.lm.head import Shortlist, dense_log_probs, shortlist
-from unbounded.lm.model import LanguageModel, RecurrentModel
+from unbounded.lm.head import FullSoftmax, Head, Shortlist, dense_log_probs, first_logits, shortlist
+from unbounded.lm.model import HeadedModel, LanguageModel
 from unbounded.types import Hidden, Ids, Probs, State
 
 LIMIT = 30.0
@@ -69,10 +69,11 @@ class SharedHead(LanguageModel):
     softmax is most of the work for both. It is asked with the same two arrays or not at all.
     """
 
-    def __init__(self, lm: RecurrentModel) -> None:
+    def __init__(self, lm: HeadedModel) -> None:
         self.lm = lm
         self.base_size = lm.base_size
         self.width = lm.width
+        self.closed, self.key_part = lm.closed, lm.key_part
         self._asked: tuple[Hidden, Ids] = (np.empty((0, lm.width), np.float32), np.empty(0, int))
         self._block = _block(lm, *self._asked)
 
@@ -100,11 +101,11 @@ class SharedHead(LanguageModel):
         return self._block
 
 
-def _block(lm: RecurrentModel, hidden: Hidden, words: Ids) -> Block:
+def _block(lm: HeadedModel, hidden: Hidden, words: Ids) -> Block:
     known = (words >= 0) & (words < lm.base_size)
     prob = np.zeros(len(words))
     with torch.inference_mode():
-        rows, ids = torch.from_numpy(hidden[known]), torch.from_numpy(words[known])
+        rows, ids = torch.from_numpy(lm.outputs(hidden)[known]), torch.from_numpy(words[known])
         found = shortlist(lm.head, rows, ids)
         prob[known] = found.log_prob.double().exp().numpy()
     return Block(known, found, prob)
@@ -124,8 +125,7 @@ class AdaptedHead:
         self._shared = shared
         self._head = shared.lm.head
         with torch.inference_mode():
-            axes = torch.linalg.svd(self._head.head.weight, full_matrices=False)[2]
-            self._axes = axes[: config.rank].T.contiguous()
+            self._axes = _axes(self._head, config.rank)
             columns, directions = len(self._head.head.weight), self._axes.shape[1]
             # The last direction is always one: a bias.
             self._change = torch.zeros(columns, directions + 1)
@@ -146,8 +146,8 @@ class AdaptedHead:
     @torch.inference_mode()
     def dense(self, hidden: Hidden) -> Float[np.ndarray, "n v"]:
         """The probability of every word the network knows, at each step."""
-        rows = torch.from_numpy(hidden)
-        logits = rows @ self._head.head.weight.T
+        rows = torch.from_numpy(self._shared.lm.outputs(hidden))
+        logits = first_logits(self._head, rows)
         moved = (logits + self._moves(self._signals(hidden))).log_softmax(1)
         found = dense_log_probs(self._head, rows)
         ends = self._head.cutoffs
@@ -206,7 +206,8 @@ class AdaptedHead:
 
     def _signals(self, hidden: Hidden) -> Tensor:
         """What the change looks at: the state along the axes, and one."""
-        return torch.cat([torch.from_numpy(hidden) @ self._axes, torch.ones(len(hidden), 1)], 1)
+        rows = torch.from_numpy(self._shared.lm.outputs(hidden))
+        return torch.cat([rows @ self._axes, torch.ones(len(hidden), 1)], 1)
 
     def _moves(self, signals: Tensor) -> Tensor:
         """What is added to every logit."""
@@ -222,6 +223,18 @@ class AdaptedHead:
         self._change.addcdiv_(slope, root, value=-self.config.learning_rate)
         self._slope.zero_()
         self._waiting = 0
+
+
+def _axes(head: Head, rank: int) -> Tensor:
+    """The directions along which the layer's weights are largest, as columns."""
+    weight = head.head.weight
+    if isinstance(head, FullSoftmax):
+        # A vocabulary's worth of rows: their squares are a hundred times as fast to take apart.
+        axes = torch.linalg.eigh(weight.double().T @ weight.double())[1].flip(1)
+        chosen: Tensor = axes[:, :rank].float().contiguous()
+    else:
+        chosen = torch.linalg.svd(weight, full_matrices=False)[2][:rank].T.contiguous()
+    return chosen
 
 
 def _probs(found: Shortlist, part: slice, odds: Tensor, totals: Tensor) -> Probs:

@@ -24,15 +24,23 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from unbounded.corpus import SENTENCE_END, Tokenizer, Vocabulary
+from unbounded.corpus import SENTENCE_END, Splitter, Tokenizer, Vocabulary
 from unbounded.errors import ModelError, TrainingError, UnboundedError
 from unbounded.files import write_aside, write_text_aside
 from unbounded.lm.encoder import Encoder, NetworkConfig
 from unbounded.lm.head import build_head
-from unbounded.lm.model import LanguageModel, RecurrentModel
+from unbounded.lm.huggingface import (
+    described,
+    is_transformer,
+    kept_pieces,
+    open_network,
+    wrapped,
+)
+from unbounded.lm.model import HeadedModel, LanguageModel, RecurrentModel
 from unbounded.lm.strangers import Speller
 from unbounded.lm.text import TrainingText
 from unbounded.lm.training import Progress, Trainer
+from unbounded.lm.transformer import TransformerConfig
 from unbounded.types import Ids
 
 FORMAT = 1
@@ -47,7 +55,7 @@ class Pretrained:
 
     lm: LanguageModel
     vocabulary: Vocabulary
-    tokenizer: Tokenizer
+    tokenizer: Splitter
     config: Mapping[str, Any]
     curve: tuple[Progress, ...]
     text: Ids | None = None
@@ -59,12 +67,19 @@ class Pretrained:
         return Speller(self.recurrent, self.vocabulary)
 
     @property
+    def headed(self) -> HeadedModel:
+        """The network as one whose output layer can be looked into."""
+        if not isinstance(self.lm, HeadedModel):
+            raise ModelError("the output layer of this network is hidden; leave out 'adapted'")
+        return self.lm
+
+    @property
     def recurrent(self) -> RecurrentModel:
         """The network as one of ours, whose layers can be looked into."""
         if not isinstance(self.lm, RecurrentModel):
             raise ModelError(
                 "this is no recurrent network of ours; leave out --strangers characters and the "
-                "experts adapted and dynamic"
+                "expert dynamic"
             )
         return self.lm
 
@@ -75,8 +90,17 @@ class Pretrained:
         return blake2b(json.dumps(parts, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
-def load_model(folder: Path) -> Pretrained:
-    """Open a model folder; a missing, foreign, damaged or newer one is a one-line `ModelError`."""
+def load_model(folder: Path, transformer: TransformerConfig = TransformerConfig()) -> Pretrained:
+    """Open a model folder; a missing, foreign, damaged or newer one is a one-line `ModelError`.
+
+    A folder of `transformers` or a GGUF file will do as well, and is read as `transformer` says.
+    """
+    if is_transformer(folder):
+        return from_transformers(*open_network(folder), transformer, folder=folder)
+    if transformer != TransformerConfig():
+        raise ModelError(
+            f"{folder} is no transformer: it has no context and no choice of keys; leave them out"
+        )
     config = _config(folder)
     try:
         vocabulary = Vocabulary.from_text((folder / VOCABULARY).read_text(encoding="utf-8"))
@@ -108,6 +132,22 @@ def load_model(folder: Path) -> Pretrained:
     end = int(vocabulary.lookup([SENTENCE_END])[0])
     lm = RecurrentModel(encoder, head, end)
     return Pretrained(lm, vocabulary, tokenizer, config, curve, text)
+
+
+def from_transformers(
+    network: Any,
+    tokenizer: Any,
+    config: TransformerConfig = TransformerConfig(),
+    *,
+    folder: Path | None = None,
+) -> Pretrained:
+    """Any causal model of `transformers` with its tokenizer; nothing in it is changed.
+
+    The `folder` is looked into for the text that it was trained on, if that is kept there.
+    """
+    lm, pieces = wrapped(network, tokenizer, config)
+    text = None if folder is None else kept_pieces(folder, pieces)
+    return Pretrained(lm, pieces.vocabulary, pieces, described(lm, pieces), (), text)
 
 
 def keep_text(folder: Path, model: Pretrained, text: TrainingText) -> Pretrained:

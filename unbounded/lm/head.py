@@ -12,6 +12,23 @@ import torch
 from torch import Tensor, nn
 
 
+class FullSoftmax(nn.Module):
+    """One softmax over all words, as an adaptive one without clusters: the head is everything."""
+
+    def __init__(self, head: nn.Linear) -> None:
+        super().__init__()
+        self.head = head.float()
+        self.cutoffs = [head.out_features]
+        self.tail = nn.ModuleList()
+
+    def log_prob(self, hidden: Tensor) -> Tensor:
+        """The log-probability of every word at each step."""
+        return first_logits(self, hidden).log_softmax(1)
+
+
+Head = nn.AdaptiveLogSoftmaxWithLoss | FullSoftmax
+
+
 def build_head(units: int, size: int, cutoffs: Sequence[int]) -> nn.AdaptiveLogSoftmaxWithLoss:
     """An adaptive softmax over `size` words, with those cut-offs that lie inside the vocabulary."""
     inside = [cutoff for cutoff in cutoffs if cutoff < size]
@@ -46,11 +63,17 @@ class Shortlist:
     """The log-probability of the word itself."""
 
 
-def shortlist(head: nn.AdaptiveLogSoftmaxWithLoss, hidden: Tensor, words: Tensor) -> Shortlist:
+def first_logits(head: Head, hidden: Tensor) -> Tensor:
+    """The logits of the first softmax: a new tensor, which may be changed."""
+    logits = hidden @ head.head.weight.T
+    return logits if head.head.bias is None else logits.add_(head.head.bias)
+
+
+def shortlist(head: Head, hidden: Tensor, words: Tensor) -> Shortlist:
     """One word a step; only the clusters that hold a word are computed."""
     cutoffs = head.cutoffs
     cluster, column = _place(cutoffs, words)
-    odds = hidden @ head.head.weight.T
+    odds = first_logits(head, hidden)
     share = _pick(odds, column)
     found = share.clone()
     for i, tail in enumerate(head.tail):
@@ -60,12 +83,12 @@ def shortlist(head: nn.AdaptiveLogSoftmaxWithLoss, hidden: Tensor, words: Tensor
     return Shortlist(column, odds, share, found)
 
 
-def word_log_probs(head: nn.AdaptiveLogSoftmaxWithLoss, hidden: Tensor, words: Tensor) -> Tensor:
+def word_log_probs(head: Head, hidden: Tensor, words: Tensor) -> Tensor:
     """The log-probability of one word a step."""
     return shortlist(head, hidden, words).log_prob
 
 
-def dense_log_probs(head: nn.AdaptiveLogSoftmaxWithLoss, hidden: Tensor) -> Tensor:
+def dense_log_probs(head: Head, hidden: Tensor) -> Tensor:
     """The log-probability of every word at each step."""
     return head.log_prob(hidden)
 
@@ -102,7 +125,8 @@ def learn_words(
 
 def _place(cutoffs: Sequence[int], words: Tensor) -> tuple[Tensor, Tensor]:
     """Each word's cluster, 0 for a frequent one, and its column in the first softmax."""
-    cluster = torch.bucketize(words, torch.tensor(cutoffs[:-1]), right=True)
+    inner = torch.tensor(cutoffs[:-1], dtype=torch.int64)
+    cluster = torch.bucketize(words, inner, right=True)
     return cluster, torch.where(cluster > 0, cutoffs[0] + cluster - 1, words)
 
 

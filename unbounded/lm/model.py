@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from unbounded.lm.encoder import Encoder
-from unbounded.lm.head import dense_log_probs, word_log_probs
+from unbounded.lm.head import Head, dense_log_probs, word_log_probs
 from unbounded.types import Hidden, Ids, Probs, State
 
 
@@ -23,6 +23,10 @@ class LanguageModel(ABC):
 
     base_size: int
     width: int
+    closed: bool = False
+    """Whether it knows every word that there can be, so that none is a stranger."""
+    key_part: slice = slice(None)
+    """The part of a hidden state that a memory is searched by."""
 
     @abstractmethod
     def start(self) -> tuple[Hidden, State]:
@@ -41,8 +45,18 @@ class LanguageModel(ABC):
         """The probability of every word the network knows, at each step."""
 
 
+class HeadedModel(LanguageModel):
+    """A network whose output layer can be looked into."""
+
+    head: Head
+
+    def outputs(self, hidden: Hidden) -> Float[np.ndarray, "n inner"]:
+        """The part of a state that the output layer reads."""
+        return hidden
+
+
 @final
-class RecurrentModel(LanguageModel):
+class RecurrentModel(HeadedModel):
     """LSTM, GRU or Elman network with adaptive softmax, frozen."""
 
     def __init__(
@@ -51,7 +65,7 @@ class RecurrentModel(LanguageModel):
         self.base_size = encoder.size
         self.width = encoder.cell.hidden_size
         self.encoder = encoder.eval().requires_grad_(False)
-        self.head = head.eval().requires_grad_(False)
+        self.head: nn.AdaptiveLogSoftmaxWithLoss = head.eval().requires_grad_(False)
         # The text before the first word is taken for a sentence that has just ended.
         self.sentence_end = sentence_end
 

@@ -17,6 +17,7 @@ from unbounded.predict.mixture import Online as Online
 from unbounded.predict.mixture import Scored as Scored
 from unbounded.predict.mixture import fit_weights as fit_weights
 from unbounded.predict.ngram import NGram as NGram
+from unbounded.predict.offline import Offline as Offline
 from unbounded.predict.online import OnlineModel as OnlineModel
 from unbounded.predict.online import Reading as Reading
 from unbounded.predict.spelling import Spelling as Spelling

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import final
 
 import numpy as np
+from jaxtyping import Float
 
 from unbounded.errors import SettingError
 from unbounded.lm import LanguageModel
@@ -242,7 +243,9 @@ class Cache(Expert):
         k: int = 1024,
         kernel: Kernel | None = None,
         normalize: bool = False,
+        part: slice = slice(None),
     ) -> None:
+        """`part` of a hidden state is the key."""
         if k < 1:
             raise SettingError(f"k is {k}; at least 1 neighbor is needed")
         self.memory = memory
@@ -253,10 +256,15 @@ class Cache(Expert):
         self._family = Family(kernel)
         self._trust = Online(len(self._family))
         self._normalize = normalize
+        self._part = part
+
+    def neighbors(self, hidden: Hidden) -> Neighbors:
+        """The entries nearest to each state; changes nothing."""
+        return self.memory.search(self._keys(hidden), self._k)
 
     def predict(self, hidden: Hidden) -> Distribution:
         """What followed the nearest states, the nearer the more."""
-        found = self.memory.search(self._keys(hidden), self._k)
+        found = self.neighbors(hidden)
         weights = self._family.weights(found.squared, self._trust.weights)
         return Sparse(found.words, weights, self._size)
 
@@ -281,7 +289,7 @@ class Cache(Expert):
 
     def recall(self, hidden: Hidden) -> tuple[Neighbors, Distances]:
         """The entries that `predict` asks for one state, and the share of each in what it says."""
-        found = self.memory.search(self._keys(hidden), self._k)
+        found = self.neighbors(hidden)
         weights = self._family.weights(found.squared, self._trust.weights)
         totals = weights.sum(axis=1, keepdims=True)
         return found, weights / np.where(totals > 0, totals, 1)
@@ -320,8 +328,9 @@ class Cache(Expert):
         self.memory.settle(rest)
         self._trust.load(part("trust", rest))
 
-    def _keys(self, hidden: Hidden) -> Hidden:
-        return unit_length(hidden) if self._normalize else hidden
+    def _keys(self, hidden: Hidden) -> Float[np.ndarray, "n key"]:
+        keys = np.ascontiguousarray(hidden[:, self._part])
+        return unit_length(keys) if self._normalize else keys
 
 
 def unit_length(hidden: Hidden) -> Hidden:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
+from copy import copy, deepcopy
 from dataclasses import dataclass
 from typing import final
 
@@ -78,6 +78,27 @@ class OnlineModel:
         """
         ids = self._lookup(words)
         after, state = self.lm.advance(self._state, ids)
+        reading, twin = self.behind(words, ids, after)
+        twin._state = state
+        return reading, twin
+
+    def afresh(self) -> "OnlineModel":
+        """A model that knows the same, at the beginning of a text; for asking."""
+        return OnlineModel(self.lm, self.vocabulary, self.experts, deepcopy(self.mixture))
+
+    def standing(self, hidden: Hidden) -> "OnlineModel":
+        """A model that knows the same, with another state before the next word; for asking."""
+        twin = self.twin(self.experts, deepcopy(self.mixture))
+        twin._hidden = hidden
+        return twin
+
+    def behind(
+        self, words: Sequence[str], ids: Ids, after: Hidden
+    ) -> tuple[Reading, "OnlineModel"]:
+        """`ahead` for whoever has the states after each word already.
+
+        The network of the model behind the words knows only that state: ask it, or tell it more.
+        """
         before = np.concatenate([self._hidden, after])
         hidden, last = before[:-1], before[-1:]
         table = np.empty((len(ids), len(self.experts)))
@@ -86,14 +107,14 @@ class OnlineModel:
             table[:, column], experts[name] = expert.ahead(hidden, ids)
         twin = self.twin(experts, deepcopy(self.mixture))
         scored = twin.mixture.score(table, hidden)
-        twin._hidden, twin._state = last, state
+        twin._hidden = last
         names = tuple(experts)
         return Reading(words, ids, hidden, scored.prob, names, table, scored.weights, {}), twin
 
     def twin(self, experts: Mapping[str, Expert], mixture: Mixture) -> "OnlineModel":
         """A model with these experts that stands where this one does, and shares its words."""
-        twin = OnlineModel(self.lm, self.vocabulary, experts, mixture)
-        twin._hidden, twin._state = self._hidden, self._state
+        twin = copy(self)
+        twin.experts, twin.mixture = dict(experts), mixture
         return twin
 
     def _lookup(self, words: Sequence[str]) -> Ids:
@@ -179,7 +200,7 @@ class OnlineModel:
         seconds = dict.fromkeys(("network", *self.experts, "mixture"), 0.0)
         began = clock()
         ids = self.vocabulary.encode(words)
-        before, state = np.empty((len(ids) + 1, self.lm.width), np.float32), self._state
+        before, state = np.empty((len(ids) + 1, self._hidden.shape[1]), np.float32), self._state
         before[:1] = self._hidden
         hidden, table = before[:-1], np.empty((len(ids), len(self.experts)))
         seconds["network"] += clock() - began

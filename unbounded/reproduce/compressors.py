@@ -9,7 +9,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from unbounded.corpus import Reader, Tokenizer, read_sentences
+from unbounded.corpus import Reader, Splitter, read_sentences
 from unbounded.errors import MissingExtra
 from unbounded.lm import Pretrained
 from unbounded.reproduce.cells import Cell, run_cell
@@ -84,7 +84,7 @@ def run_compressors(
     return {**result, "cell": asdict(cell), "characters": len(test), "compressors": packed}
 
 
-def text_of(path: Path, tokenizer: Tokenizer, tokens: int) -> str:
+def text_of(path: Path, tokenizer: Splitter, tokens: int) -> str:
     """The first words of a file as the network gets them, written out."""
     sentences = read_sentences(Reader([path]), tokenizer)
     return written(list(islice(chain.from_iterable(s.words for s in sentences), tokens)))

@@ -8,21 +8,27 @@ from typing import Any
 
 import numpy as np
 
-from unbounded.corpus import Block
+from unbounded.corpus import Block, Splitter, Tokenizer
 from unbounded.errors import CorpusError, SettingError
 from unbounded.predict import OnlineModel
 from unbounded.score.gains import Gains
 from unbounded.score.metrics import BANDS, Banding
 from unbounded.score.progressive import Checkpoint, ScoredBlock, Watcher, progressive
 from unbounded.score.rows import PROTOCOLS, ROWS, TITLES, Row, experts_for
+from unbounded.score.whole import Whole, WordCount
 
 
 def make_rows(
-    names: Sequence[str], width: int = 0, protocol: str = "paper", *, text: bool = True
+    names: Sequence[str],
+    width: int = 0,
+    protocol: str = "paper",
+    *,
+    text: bool = True,
+    closed: bool = False,
 ) -> list[Row]:
     """Rows by name, in the order asked for, over states of a width, under one protocol.
 
-    Without a `text` that the network was trained on, no expert has read it.
+    Without a `text` that the network was trained on, no expert has read it. See `experts_for`.
     """
     if protocol not in PROTOCOLS:
         raise SettingError(f"protocol {protocol!r} is unknown; use {' or '.join(PROTOCOLS)}")
@@ -31,7 +37,9 @@ def make_rows(
             raise SettingError(f"row {name!r} is unknown; choose from {', '.join(ROWS)}")
     if not names or len(set(names)) < len(names):
         raise SettingError(f"rows {', '.join(names)!r}; name each row once, and at least one")
-    return [Row(name, experts_for(name, protocol, text=text), width) for name in names]
+    return [
+        Row(name, experts_for(name, protocol, text=text, closed=closed), width) for name in names
+    ]
 
 
 def experts_of(rows: Iterable[Row]) -> list[str]:
@@ -75,6 +83,20 @@ def fit_rows(
     return tokens
 
 
+def read_first(
+    model: OnlineModel, blocks: Iterable[Block], rows: Sequence[Row], banding: Banding
+) -> int:
+    """Read blocks without scoring them, every row learning; how many words there were."""
+    tokens = 0
+    for block in blocks:
+        reading = model.read(block.words)
+        banding.bands(reading.ids)
+        for row in rows:
+            row.score(reading, row.columns(reading))
+        tokens += len(reading.words)
+    return tokens
+
+
 @dataclass
 class Evaluation:
     """Everything an evaluation found; `to_json` is what `--json` writes."""
@@ -88,6 +110,9 @@ class Evaluation:
     events: list[str] = field(default_factory=list)
     memory: dict[str, float] = field(default_factory=dict)
     gains: Gains | None = None
+    splitter: Splitter = field(default_factory=Tokenizer)
+    words: int | None = None
+    """How many words the pieces stand for, where pieces were read."""
 
     def run(
         self,
@@ -103,6 +128,11 @@ class Evaluation:
         names = [row.name for row in self.rows]
         if len(names) > 1:
             self.gains = Gains(names[0], names[-1])
+        pieces = not isinstance(self.splitter, Tokenizer)
+        gains: list[Watcher] = [self.gains] if self.gains else []
+        counted = WordCount(self.splitter)
+        if pieces:
+            gains = [counted, *(Whole(self.splitter, watcher) for watcher in gains)]
 
         def watch(block: ScoredBlock) -> None:
             self.tokens += len(block.reading.words)
@@ -110,10 +140,16 @@ class Evaluation:
             last = self.rows[-1]
             show(self.tokens, f"{last.name} {last.tally.perplexity:,.1f}")
 
-        all_watchers: list[Watcher] = [watch, *([self.gains] if self.gains else []), *watchers]
         self.checkpoints += progressive(
-            model, blocks, self.rows, every=every, watchers=all_watchers, banding=banding
+            model,
+            blocks,
+            self.rows,
+            every=every,
+            watchers=[watch, *gains, *watchers],
+            banding=banding,
+            characters=self.splitter.characters,
         )
+        self.words = counted.total if pieces else None
         if self.tokens == 0:
             raise CorpusError("there are no words left to score; give a longer text")
 
@@ -126,20 +162,22 @@ class Evaluation:
         """The figures, as the design lays them out."""
         return {
             "tokens": self.tokens,
+            **({} if self.words is None else {"words": self.words}),
             "oov_rate": self.oov_rate,
             "vocabulary": self.vocabulary,
-            "rows": [_row_json(row) for row in self.rows],
+            "rows": [_row_json(row, self.words) for row in self.rows],
             **self.settings,
             "memory": self.memory,
             "events": self.events,
         }
 
 
-def _row_json(row: Row) -> dict[str, Any]:
+def _row_json(row: Row, words: int | None) -> dict[str, Any]:
     return {
         "name": row.name,
         "title": TITLES[row.name],
         "perplexity": row.tally.perplexity,
+        **({} if words is None else {"perplexity_per_word": row.tally.per(words)}),
         **(_fitted_json(row) if row.fitted is not None else {}),
         "bits_per_character": row.tally.bits_per_character,
         "seconds": row.seconds,

@@ -6,7 +6,7 @@ from typing import final
 
 import numpy as np
 
-from unbounded.corpus import SENTENCE_END
+from unbounded.corpus import SENTENCE_END, Tokenizer
 from unbounded.types import Ids, Probs
 
 BANDS = (
@@ -35,14 +35,13 @@ def written(words: Sequence[str]) -> str:
 
 
 def characters(words: Sequence[str]) -> int:
-    """The length of the words written out: one separator a word but the last of a sentence, whose
-    separator is the sentence end.
+    """The length of the words written out.
 
     >>> words = ["it", "rains", "</s>", "it"]
     >>> characters(words), len(written(words))
     (12, 12)
     """
-    return sum(map(len, words)) + len(words) - words.count(SENTENCE_END) * (len(SENTENCE_END) + 1)
+    return Tokenizer().characters(words)
 
 
 def surprise(probs: Probs) -> Probs:
@@ -80,6 +79,11 @@ class Tally:
             return math.nan
         with np.errstate(over="ignore"):
             return float(np.exp(self.nats / self.tokens))
+
+    def per(self, words: int) -> float:
+        """The perplexity if the same nats are for so many words."""
+        with np.errstate(over="ignore"):
+            return float(np.exp(self.nats / words)) if words else math.nan
 
     @property
     def bits_per_character(self) -> float:

