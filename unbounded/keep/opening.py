@@ -72,7 +72,7 @@ def _about(
 
 def _loaded(model: Pretrained | str | Path) -> tuple[Pretrained, str | None]:
     if isinstance(model, Pretrained):
-        return model, None
+        return model, None if model.folder is None else str(model.folder.absolute())
     return load_model(Path(model)), str(Path(model).absolute())
 
 

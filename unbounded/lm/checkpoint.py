@@ -52,6 +52,8 @@ class Pretrained:
     curve: tuple[Progress, ...]
     text: Ids | None = None
     """The words it was trained on, in order, if they are kept."""
+    folder: Path | None = None
+    """Where it was loaded from."""
 
     @cached_property
     def speller(self) -> Speller:
@@ -107,7 +109,7 @@ def load_model(folder: Path) -> Pretrained:
         ) from error
     end = int(vocabulary.lookup([SENTENCE_END])[0])
     lm = RecurrentModel(encoder, head, end)
-    return Pretrained(lm, vocabulary, tokenizer, config, curve, text)
+    return Pretrained(lm, vocabulary, tokenizer, config, curve, text, folder)
 
 
 def keep_text(folder: Path, model: Pretrained, text: TrainingText) -> Pretrained:
