@@ -38,7 +38,7 @@ def serve(
     seconds: Annotated[float, typer.Option(min=0.1, help="What asking may take.")] = 60.0,
     grace: Annotated[float, typer.Option(min=0, help="Seconds to end in, when stopped.")] = 20.0,
     threads: Annotated[int, typer.Option(min=1, help="Threads that read and ask.")] = CORES,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No log.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No line a request.")] = False,
 ) -> None:
     """Serve memories over HTTP, with a page; a line of JSON a request on standard error."""
     from unbounded.config import set_threads

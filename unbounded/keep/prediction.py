@@ -9,7 +9,7 @@ import numpy as np
 from unbounded.corpus import detokenize
 from unbounded.predict import Cache, OnlineModel
 from unbounded.store import Store
-from unbounded.types import Ids, Probs
+from unbounded.types import Probs
 
 BEFORE, AFTER = 12, 6
 """Words of a passage before and after the one that it speaks for."""
@@ -85,14 +85,14 @@ def explain(model: OnlineModel, store: Store, word: str, sources: int) -> Guess:
     return Guess(word, float(reading.prob[0]), shares, passages)
 
 
-def _best(probs: Probs, n: int) -> Ids:
+def _best(probs: Probs, n: int) -> np.ndarray:
     """The `n` likeliest, of two as likely the older word first."""
     if n < len(probs):
         # All that could be among them; to sort every word takes longer than the network does.
         there = np.flatnonzero(probs >= np.partition(probs, len(probs) - n)[len(probs) - n])
     else:
         there = np.arange(len(probs))
-    best: Ids = there[np.argsort(-probs[there], kind="stable")][:n]
+    best: np.ndarray = there[np.argsort(-probs[there], kind="stable")][:n]
     return best
 
 

@@ -41,7 +41,7 @@ class Observer:
 
     def log(self, event: str, **more: Any) -> None:
         """One line of JSON on standard error."""
-        if not self._quiet:
+        if not (self._quiet and event == "request"):
             now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
             sys.stderr.write(json.dumps({"time": now, "event": event, **more}) + "\n")
             sys.stderr.flush()
