@@ -6,10 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.serve.living import Client, living
+from tests.serve.living import CLIENTS, Client, living
 from unbounded.corpus import Tokenizer, demo_text, read_sentences
 from unbounded.lm import NetworkConfig, Pretrained, TrainingConfig, load_model, train_model
 from unbounded.lm import training_text as make_text
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _closed_clients() -> Iterator[None]:
+    yield
+    for client in CLIENTS:
+        client.close()
 
 
 @pytest.fixture(scope="session")
@@ -38,7 +45,5 @@ def address(tmp_path_factory: pytest.TempPathFactory, model: Pretrained) -> Iter
 
 
 @pytest.fixture
-def client(address: str) -> Iterator[Client]:
-    client = Client(address)
-    with client.http:
-        yield client
+def client(address: str) -> Client:
+    return Client(address)

@@ -21,6 +21,8 @@ from unbounded.serve.app import create_app
 from unbounded.serve.observing import Observer
 
 ROOT = Path(__file__).parents[2]
+CLIENTS: list[httpx2.Client] = []
+"""Closed when all tests are done."""
 
 
 class Client:
@@ -30,6 +32,7 @@ class Client:
         self.url = url
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         self.http = httpx2.Client(base_url=url, headers=headers, timeout=60, trust_env=False)
+        CLIENTS.append(self.http)
 
     def ask(self, method: str, path: str, body: Any = None, **more: Any) -> httpx2.Response:
         given = {} if body is None else {"json": body}
@@ -73,7 +76,13 @@ def living(root: Path, model: Pretrained, **more: Any) -> Iterator[str]:
     app = create_app(root, model, observer=more.pop("observer", Observer(quiet=True)), **more)
     listening = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(
-        uvicorn.Config(app, lifespan="on", log_config=None, timeout_graceful_shutdown=10)
+        uvicorn.Config(
+            app,
+            lifespan="on",
+            log_config=None,
+            server_header=False,
+            timeout_graceful_shutdown=10,
+        )
     )
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()

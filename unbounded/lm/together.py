@@ -7,12 +7,16 @@ import torch
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from unbounded.lm.model import RecurrentModel
-from unbounded.types import Hidden, Ids, State
+from unbounded.types import State
 
-Advanced = tuple[Hidden, State]
+Advanced = tuple[np.ndarray, State]
+"""The hidden state after each word, and the state after the last; texts differ in length."""
+
+Job = tuple[State, np.ndarray]
+"""A state to go on from, and words."""
 
 
-def advance_together(lm: RecurrentModel, jobs: Sequence[tuple[State, Ids]]) -> list[Advanced]:
+def advance_together(lm: RecurrentModel, jobs: Sequence[Job]) -> list[Advanced]:
     """`advance` for each state and its words; equal to it but for the last bits.
 
     Texts are of any length, at least one word each.
