@@ -41,7 +41,6 @@ def serve(
     quiet: Annotated[bool, typer.Option("--quiet", help="No line a request.")] = False,
 ) -> None:
     """Serve memories over HTTP, with a page; a line of JSON a request on standard error."""
-    from unbounded.config import set_threads
     from unbounded.errors import MissingExtra
 
     try:
@@ -49,8 +48,6 @@ def serve(
         from unbounded.serve.running import serve as run
     except ImportError as error:
         raise MissingExtra(f"{error.name}, which the service needs,", "serve") from None
-    # Threads are for requests; one request uses one.
-    set_threads(1)
     limits = Limits(body=max_body << 20, memories=max_memories, seconds=seconds, grace=grace)
     run(
         root,

@@ -11,7 +11,6 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 
 from unbounded.keep import KeptMemory
-from unbounded.predict import OnlineModel
 from unbounded.serve import schemas
 from unbounded.serve.access import Asked, Holder, about, require
 from unbounded.serve.asking import readings
@@ -66,17 +65,14 @@ async def completions(
     def chunks(memory: KeptMemory) -> Iterator[dict[str, Any]]:
         said = 0
         for number, one in enumerate(placed):
-            after: OnlineModel | None = None
             for index in range(number * choices, (number + 1) * choices):
                 prompt = echoed(memory, one, asked.logprobs) if asked.echo else []
-                if after is None:
-                    after = memory.online.ahead(one.words)[1] if one.words else memory.online
                 drawn = replace(manner, seed=manner.seed + index)
                 spaced = not one.text or one.text[-1].isspace()
                 offset = 0
                 for kind, pieces in (
                     ("prompt", iter(prompt)),
-                    ("said", write(after, one.words, drawn, spaced=spaced)),
+                    ("said", write(memory, one.words, drawn, spaced=spaced)),
                 ):
                     for piece in pieces:
                         said += kind == "said"

@@ -19,6 +19,9 @@ WORDS = {
     503: "stopping, too slow, or a memory that cannot be used now",
 }
 
+EVENT = {"type": "object", "properties": {"data": {"type": "string"}}, "required": ["data"]}
+"""One server-sent event, its data a JSON object or `[DONE]`."""
+
 
 def refusals(
     *more: int, named: bool = False, body: bool = False, streams: bool = False
@@ -32,6 +35,6 @@ def refusals(
     if streams:
         found[200] = {
             "description": "the answer; with `stream`, events of a JSON object each",
-            "content": {"text/event-stream": {"schema": {"type": "string"}}},
+            "content": {"text/event-stream": {"schema": EVENT}},
         }
     return found

@@ -35,5 +35,5 @@ class Limits:
     words: int = 256
     """Words that are written at once."""
 
-    explained: int = 512
+    explained: int = 256
     """Words of a prompt for which the likeliest others are named too."""

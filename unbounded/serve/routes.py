@@ -178,8 +178,7 @@ async def complete(
     manner = Manner(asked.words, asked.temperature, asked.top_p, seed)
 
     def pieces(memory: KeptMemory) -> Iterator[dict[str, Any]]:
-        model = memory.online.ahead(placed.words)[1] if placed.words else memory.online
-        for piece in write(model, placed.words, manner, spaced=_spaced(asked.text)):
+        for piece in write(memory, placed.words, manner, spaced=_spaced(asked.text)):
             yield {"text": piece.text}
 
     told = await begin_telling(service, name, pieces, [DONE])

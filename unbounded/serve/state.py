@@ -5,6 +5,7 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, final
 
+from unbounded.config import set_threads
 from unbounded.lm import Pretrained, RecurrentModel
 from unbounded.serve.batching import Batching
 from unbounded.serve.keys import Keys
@@ -41,6 +42,9 @@ class Service:
 
     def start(self) -> None:
         """Have threads; from now on it is ready."""
+        # Threads are for requests: one request uses one. With two each, and no core to spare, all
+        # would wait for each other.
+        set_threads(1)
         self.workers = Workers(self._threads)
         batching = None
         if self._batched and isinstance(self.model.lm, RecurrentModel):

@@ -9,10 +9,13 @@ from unbounded.lm.together import Advanced
 from unbounded.serve.batching import LONGEST
 from unbounded.serve.events import Events
 from unbounded.serve.lane import Lane
-from unbounded.serve.refusals import Refused
+from unbounded.serve.refusals import Refused, stopping
 from unbounded.serve.state import Service
 
 T = TypeVar("T")
+
+TURN = 0.1
+"""Seconds after which whoever writes at length lets others in."""
 
 
 def too_slow(seconds: float) -> Refused:
@@ -47,18 +50,30 @@ async def begin_telling(
     loop = asyncio.get_running_loop()
     deadline = loop.time() + service.limits.seconds
 
-    def work(memory: KeptMemory) -> None:
-        for piece in pieces(memory):
+    going: list[Iterator[Any]] = []
+
+    def some(memory: KeptMemory) -> bool:
+        """Tell pieces for a while; whether there are more."""
+        if not going:
+            going.append(iter(pieces(memory)))
+        turn = loop.time() + TURN
+        for piece in going[0]:
+            loop.call_soon_threadsafe(events.put, piece)
             if events.left:
-                break
+                return False
+            if not service.ready:
+                raise stopping()
             if loop.time() > deadline:
                 raise too_slow(service.limits.seconds)
-            loop.call_soon_threadsafe(events.put, piece)
+            if loop.time() > turn:
+                return True
+        return False
 
     async def tell() -> None:
         try:
             async with service.shelf.lane(name) as lane:
-                await lane.ask(work)
+                while await lane.ask(some):
+                    pass
             for event in last:
                 events.put(event)
             events.end()

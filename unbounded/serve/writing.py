@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unbounded.corpus import SENTENCE_END, detokenize
+from unbounded.keep import KeptMemory
 from unbounded.predict import OnlineModel
 from unbounded.types import Probs
 
@@ -34,10 +35,11 @@ class Piece:
 
 
 def write(
-    model: OnlineModel, before: Sequence[str], manner: Manner, *, spaced: bool
+    memory: KeptMemory, before: Sequence[str], manner: Manner, *, spaced: bool
 ) -> Iterator[Piece]:
     """Words after what came `before`, until there are enough or a stop word appears.
 
+    Between two pieces the memory may go on learning; the next word comes from what it knows then.
     `spaced` says whether the text before ends in white space. What could be the beginning of a stop
     word is held back until it is known not to be.
     """
@@ -46,7 +48,11 @@ def write(
     said: list[str] = []
     text, told = "", 0
     held: list[Piece] = []
+    stamp: object = None
     for number in range(manner.words):
+        if stamp != (stamp := (memory.online, memory.store.records)):
+            words = [*before, *said]
+            model = memory.online.ahead(words)[1] if words else memory.online
         probs = model.predict().dense(len(model.vocabulary))[0]
         drawn = _draw(probs, manner, random)
         said += model.vocabulary.decode(np.array([drawn]))
