@@ -207,8 +207,15 @@ def test_it_fits_and_can_be_read(
     start(page, address, f"look-{scheme}-{size[0]}")
     page.locator("#draft").fill(TEXT)
     scored(page, f"look-{scheme}-{size[0]}", TEXT)
-    wide = page.evaluate("document.documentElement.scrollWidth")
-    assert wide <= size[0]
+    expect(page.locator("#chips button").first).to_be_visible()
+    outside = page.evaluate(
+        """() => [...document.querySelectorAll('body *:not(.hidden, .skip)')]
+            .filter(one => one.getBoundingClientRect().right > innerWidth)
+            .map(one => one.outerHTML.slice(0, 200))"""
+    )
+    assert outside == []
+    for name in ("#key-form", "#message", "#progress-box"):
+        expect(page.locator(name)).to_be_hidden()
     ink, paper = page.evaluate(
         "['color', 'backgroundColor'].map(name => getComputedStyle(document.body)[name])"
     )

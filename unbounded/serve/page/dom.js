@@ -21,6 +21,8 @@ export function percent(prob) {
   return prob > 0 ? `1 in ${number(1 / prob)}` : "0";
 }
 
+export const share = (part) => (part >= 0.001 ? percent(part) : "< 0.1 %");
+
 export function perplexity(value) {
   if (value === null || value === undefined || !Number.isFinite(value)) return "–";
   return value < 100 ? value.toFixed(1) : number(value);

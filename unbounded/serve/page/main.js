@@ -2,7 +2,7 @@
 
 import { Refused, events, get, memoryPath, post, remove, setKey } from "./api.js";
 import * as curve from "./curve.js";
-import { $, element, latest, number, percent, perplexity, size } from "./dom.js";
+import { $, element, latest, number, percent, perplexity, share, size } from "./dom.js";
 import * as editor from "./editor.js";
 import * as why from "./why.js";
 
@@ -95,7 +95,7 @@ function weigh(weights) {
     const bar = element("progress", { max: 1, value: weight });
     bar.setAttribute("aria-label", why.nameOf(name));
     return element("div", {}, element("span", {}, why.nameOf(name)), bar,
-      element("span", {}, percent(weight)));
+      element("span", {}, share(weight)));
   }));
 }
 
