@@ -1,4 +1,4 @@
-"""A service that runs while a test talks to it: in a thread of this process, or in one of its own."""
+"""A service that runs while a test talks to it: in a thread, or in a process of its own."""
 
 import json
 import os
@@ -101,9 +101,9 @@ def living(root: Path, model: Pretrained, **more: Any) -> Iterator[str]:
 @contextmanager
 def process(root: Path, model: Path, *more: str) -> Iterator[tuple[str, "subprocess.Popen[str]"]]:
     """The installed command in a process of its own, and its address."""
+    options = ("--port", "0", "--threads", "2", *more)
     child = subprocess.Popen(
-        [sys.executable, "-m", "unbounded", "serve", str(root), "--model", str(model)]
-        + ["--port", "0", "--threads", "2", *more],
+        [sys.executable, "-m", "unbounded", "serve", str(root), "--model", str(model), *options],
         stderr=subprocess.PIPE,
         text=True,
         cwd=ROOT,

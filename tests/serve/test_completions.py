@@ -56,9 +56,7 @@ def test_stop_words_end_it_and_are_left_out(official: openai.OpenAI) -> None:
         assert chunks[-1].choices[0].finish_reason == "stop"
 
 
-def test_echo_with_logprobs_scores_the_prompt(
-    official: openai.OpenAI, address: str
-) -> None:
+def test_echo_with_logprobs_scores_the_prompt(official: openai.OpenAI, address: str) -> None:
     prompt = "The zorble ate the grass.\nIt slept"
     answer = official.completions.create(
         model="zoo", prompt=prompt, max_tokens=0, echo=True, logprobs=0

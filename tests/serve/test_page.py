@@ -15,7 +15,11 @@ from unbounded.lm import Pretrained
 from unbounded.serve.keys import Keys
 
 CHROMIUM = next(
-    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))),
+    (
+        path
+        for name in ("chromium", "chromium-browser", "google-chrome")
+        if (path := shutil.which(name))
+    ),
     None,
 )
 pytestmark = pytest.mark.skipif(

@@ -5,6 +5,7 @@ import socket
 import stat
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -15,7 +16,20 @@ from unbounded.serve.guard import POLICY
 from unbounded.serve.keys import Keys
 from unbounded.serve.limits import Limits
 
-BAD_NAMES = ["../up", "..", ".hidden", "a/b", "a\\b", "", "x" * 65, "ä", "a b", "%2e%2e", "a\n", "~"]
+BAD_NAMES = [
+    "../up",
+    "..",
+    ".hidden",
+    "a/b",
+    "a\\b",
+    "",
+    "x" * 65,
+    "ä",
+    "a b",
+    "%2e%2e",
+    "a\n",
+    "~",
+]
 
 
 @pytest.fixture(scope="module")
@@ -153,7 +167,8 @@ def test_a_broken_body_is_refused(locked: str, tokens: dict[str, str]) -> None:
     for data in (b"", b"{", b"[" * 50_000, b'{"text": "x', b"\xff\xfe", b'{"text": NaN'):
         answer = boss.ask("POST", path, content=data, headers=kind)
         assert answer.status_code in (400, 422)
-    for body in ({"text": 5}, {}, {"text": "x", "other": 1}, [], "x", {"text": "a\0b"}, None):
+    wrong: list[Any] = [{"text": 5}, {}, {"text": "x", "other": 1}, [], "x", {"text": "a\0b"}, None]
+    for body in wrong:
         data = json.dumps(body).encode()
         assert boss.ask("POST", path, content=data, headers=kind).status_code == 422
     assert boss.ask("POST", path, content=b'{"text": "\\ud800"}', headers=kind).status_code == 422
@@ -197,7 +212,7 @@ def test_a_text_that_is_too_long_is_refused(tmp_path: Path, model: Pretrained) -
         assert client.refused(413, "POST", f"{path}/read", {"text": "x " * 51}) == "too_long"
         for verb in ("score", "predict", "complete"):
             assert client.refused(413, "POST", f"{path}/{verb}", {"text": "x" * 51}) == "too_long"
-        body = {"model": "a", "prompt": "x" * 51}
+        body: dict[str, Any] = {"model": "a", "prompt": "x" * 51}
         assert client.refused(413, "POST", "/v1/completions", body) == "too_long"
         body = {"model": "a", "prompt": "a b c d", "echo": True, "logprobs": 2}
         assert client.refused(413, "POST", "/v1/completions", body) == "too_long"
@@ -220,9 +235,7 @@ def test_other_sites_and_other_names_for_this_host_are_refused(client: Client) -
     for site in ("cross-site", "same-site"):
         headers = {"Sec-Fetch-Site": site, "Origin": "http://evil.example"}
         assert client.refused(403, "GET", "/v1/memories", headers=headers) == "cross_site"
-    answer = client.ask(
-        "OPTIONS", "/v1/memories", headers={"Origin": "http://evil.example"}
-    )
+    answer = client.ask("OPTIONS", "/v1/memories", headers={"Origin": "http://evil.example"})
     assert answer.status_code == 405
     assert not [name for name in answer.headers if name.startswith("access-control")]
 

@@ -48,7 +48,8 @@ def test_predictions_go_on_while_a_long_text_is_read(client: Client) -> None:
     thread = threading.Thread(target=read)
     thread.start()
     assert reading.wait(30)
-    during, waited = [], []
+    during: list[int] = []
+    waited: list[float] = []
     while thread.is_alive() and len(during) < 50:
         began = time.monotonic()
         during.append(client.post("/v1/memories/busy/predict", text="Sentence")["entries"])
@@ -70,9 +71,7 @@ def test_what_is_read_at_once_is_read_one_after_another(
     texts = [f"Speaker {n} says wuggle{n}." * 20 for n in range(12)]
 
     def read(n: int) -> int:
-        answer = Client(client.url).post(
-            "/v1/memories/crowd/read", text=texts[n], document=f"d{n}"
-        )
+        answer = Client(client.url).post("/v1/memories/crowd/read", text=texts[n], document=f"d{n}")
         entries: int = answer["entries"]
         return entries
 

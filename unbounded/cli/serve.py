@@ -38,6 +38,9 @@ def serve(
     seconds: Annotated[float, typer.Option(min=0.1, help="What asking may take.")] = 60.0,
     grace: Annotated[float, typer.Option(min=0, help="Seconds to end in, when stopped.")] = 20.0,
     threads: Annotated[int, typer.Option(min=1, help="Threads that read and ask.")] = CORES,
+    batching: Annotated[
+        bool, typer.Option(help="Let texts asked about at once share the network's steps.")
+    ] = True,
     quiet: Annotated[bool, typer.Option("--quiet", help="No line a request.")] = False,
 ) -> None:
     """Serve memories over HTTP, with a page; a line of JSON a request on standard error."""
@@ -57,6 +60,7 @@ def serve(
         limits=limits,
         threads=threads,
         without_keys=without_keys,
+        batched=batching,
         quiet=quiet,
         say=say,
     )

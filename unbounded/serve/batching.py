@@ -52,7 +52,9 @@ class Batching:
             jobs, self._waiting = self._waiting[:MOST], self._waiting[MOST:]
             try:
                 found = await self._workers.run(
-                    partial(advance_together, self._lm, [(state, words) for state, words, _ in jobs])
+                    partial(
+                        advance_together, self._lm, [(state, words) for state, words, _ in jobs]
+                    )
                 )
             except BaseException as error:
                 for *_, future in jobs:

@@ -87,7 +87,9 @@ async def completions(
     told = await begin_telling(service, asked.model, chunks, [DONE])
     if asked.stream:
         if not (asked.stream_options or {}).get("include_usage"):
-            return streamed(told.without(lambda event: not isinstance(event, str) and "usage" in event))
+            return streamed(
+                told.without(lambda event: not isinstance(event, str) and "usage" in event)
+            )
         return streamed(told)
     events = [event async for event in told]
     if not events or events[-1] != DONE:
@@ -194,7 +196,12 @@ def _joined(chunks: list[dict[str, Any]], count: int, *, with_probs: bool) -> di
 
 
 def _extend(whole: dict[str, Any], part: dict[str, Any] | None) -> None:
-    empty = {"tokens": [], "token_logprobs": [], "top_logprobs": None, "text_offset": []}
+    empty: dict[str, Any] = {
+        "tokens": [],
+        "token_logprobs": [],
+        "top_logprobs": None,
+        "text_offset": [],
+    }
     had = whole["logprobs"] or empty
     if part is None:
         whole["logprobs"] = had

@@ -65,11 +65,11 @@ class Guard:
         except Refused as refused:
             await _refuse(answer, refused)
         except Exception as error:
-            refused = next(_refusals(error), None)
-            if refused is None:
+            found = next(_refusals(error), None)
+            if found is None:
                 self._observer.failed(error, request=answer.id)
-                refused = Refused(500, "internal", "something went wrong inside; the log says where")
-            await _refuse(answer, refused)
+                found = Refused(500, "internal", "something went wrong inside; the log says where")
+            await _refuse(answer, found)
         finally:
             self._under_way -= 1
             self._observer.under_way.set(self._under_way)

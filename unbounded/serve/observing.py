@@ -19,20 +19,37 @@ class Observer:
     def __init__(self, *, quiet: bool = False) -> None:
         self.registry = CollectorRegistry()
         self._quiet = quiet
-        make = {"registry": self.registry}
         self.requests = Counter(
-            "unbounded_requests_total", "Requests", ["method", "route", "status"], **make
+            "unbounded_requests_total",
+            "Requests",
+            ["method", "route", "status"],
+            registry=self.registry,
         )
         self.seconds = Histogram(
-            "unbounded_request_seconds", "Until the last byte", ["route"], buckets=SECONDS, **make
+            "unbounded_request_seconds",
+            "Until the last byte",
+            ["route"],
+            buckets=SECONDS,
+            registry=self.registry,
         )
-        self.words = Counter("unbounded_words_total", "Words", ["what"], **make)
-        self.under_way = Gauge("unbounded_requests_under_way", "Requests now", **make)
-        self.open = Gauge("unbounded_open_memories", "Memories that are open", **make)
-        self.entries = Gauge("unbounded_entries", "Entries of all that are open", **make)
-        self.queue = Gauge("unbounded_waiting_work", "Pieces of work that wait", **make)
+        self.words = Counter("unbounded_words_total", "Words", ["what"], registry=self.registry)
+        self.under_way = Gauge(
+            "unbounded_requests_under_way", "Requests now", registry=self.registry
+        )
+        self.open = Gauge(
+            "unbounded_open_memories", "Memories that are open", registry=self.registry
+        )
+        self.entries = Gauge(
+            "unbounded_entries", "Entries of all that are open", registry=self.registry
+        )
+        self.queue = Gauge(
+            "unbounded_waiting_work", "Pieces of work that wait", registry=self.registry
+        )
         self.batches = Histogram(
-            "unbounded_batch_texts", "Texts in a network batch", buckets=(1, 2, 4, 8, 16, 32), **make
+            "unbounded_batch_texts",
+            "Texts in a network batch",
+            buckets=(1, 2, 4, 8, 16, 32),
+            registry=self.registry,
         )
 
     def exposition(self) -> bytes:

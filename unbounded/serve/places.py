@@ -17,7 +17,7 @@ class Placed:
     ends: list[int]
 
     def pieces(self) -> list[str]:
-        """The text cut behind each word, white space before it: put together again it is the text."""
+        """The text cut behind each word; put together again it is the text."""
         cuts = [0, *self.ends[:-1], len(self.text)] if self.words else []
         return [self.text[start:end] for start, end in pairwise(cuts)]
 

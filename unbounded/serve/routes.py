@@ -237,7 +237,10 @@ def _enter(request: Request, name: str, key: Any, right: str) -> None:
 async def _stats(service: Service, name: str) -> dict[str, Any]:
     async with service.shelf.lane(name) as lane:
         found = await within(service, lane.ask(lambda memory: memory.stats()))
-    return {"name": name, **{field: found[field] for field in schemas.Stats.model_fields if field != "name"}}
+    return {
+        "name": name,
+        **{field: found[field] for field in schemas.Stats.model_fields if field != "name"},
+    }
 
 
 def _before(service: Service, text: str) -> Placed:
@@ -271,4 +274,3 @@ def _check_document(memory: KeptMemory, name: str) -> None:
     named = re.compile(re.escape(name) + r"(#\d+)?")
     if not any(named.fullmatch(one.name) for one in memory.store.ledger.documents):
         raise Refused(404, "no_document", "the memory never read a document of that name")
-

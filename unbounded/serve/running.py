@@ -126,5 +126,3 @@ def _listen(host: str, port: int) -> socket.socket:
             f"{host}:{port} cannot be listened at ({error.strerror}); choose another --port"
         ) from None
     return listening
-
-

@@ -150,9 +150,9 @@ class PredictRequest(Body):
     text: Annotated[str, Field(pattern=TEXT, examples=["The zorble"])] = ""
     n: Annotated[int, Field(ge=1, le=100)] = 10
     sources: Annotated[int, Field(ge=0, le=20)] = 3
-    word: Annotated[
-        str, Field(pattern=r"^[^\s\x00]+$", max_length=1000, examples=["ate"])
-    ] | None = Field(None, description="A word to explain beside the likeliest.")
+    word: (
+        Annotated[str, Field(pattern=r"^[^\s\x00]+$", max_length=1000, examples=["ate"])] | None
+    ) = Field(None, description="A word to explain beside the likeliest.")
 
 
 class Passage(BaseModel):
@@ -247,9 +247,7 @@ class CompletionRequest(BaseModel):
     echo: bool | None = False
     stop: (
         Annotated[str, Field(min_length=1, max_length=200)]
-        | Annotated[
-            list[Annotated[str, Field(min_length=1, max_length=200)]], Field(max_length=16)
-        ]
+        | Annotated[list[Annotated[str, Field(min_length=1, max_length=200)]], Field(max_length=16)]
         | None
     ) = None
     seed: Seed | None = None

@@ -1,4 +1,4 @@
-"""All memories of one folder: made, found, opened when they are needed, closed when they are not."""
+"""All memories of one folder: made, found, opened when needed, closed when not."""
 
 import asyncio
 import os
