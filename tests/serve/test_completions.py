@@ -105,3 +105,49 @@ def test_mistakes_are_told_as_the_client_knows_them(official: openai.OpenAI) -> 
         official.completions.create(model="zoo", prompt="x", max_tokens=10**6)
     with pytest.raises(openai.NotFoundError, match="no memory"):
         list(official.completions.create(model="nobody", prompt="x", stream=True))
+
+
+def test_tokens_are_as_good_as_text(official: openai.OpenAI, address: str) -> None:
+    client, prompt = Client(address), "The zorble ate the grass.\nIt slept"
+    tokens = client.post("/tokenize", prompt=prompt, add_special_tokens=False)["tokens"]
+    assert client.post("/detokenize", tokens=tokens)["prompt"] == prompt.lower()
+    asked = {"model": "zoo", "max_tokens": 1, "echo": True, "logprobs": 1, "temperature": 0}
+    texts = official.completions.create(prompt=prompt, **asked).choices[0].logprobs  # type: ignore[call-overload]
+    found = official.completions.create(prompt=tokens, **asked).choices[0].logprobs  # type: ignore[call-overload]
+    # A token each, whatever was spelled; all in all as likely.
+    assert len(found.token_logprobs) == len(found.top_logprobs) == len(tokens) + 1
+    assert sum(found.token_logprobs) == pytest.approx(sum(texts.token_logprobs))
+    two = official.completions.create(prompt=[tokens, tokens[:1]], **asked)  # type: ignore[call-overload]
+    assert len(two.choices) == 2
+    assert client.post("/tokenize", prompt="</s>")["count"] == 1
+    assert client.refused(422, "POST", "/detokenize", {"tokens": [10**6]}) == "bad_token"
+
+
+def test_the_harness_runs_over_http(official: openai.OpenAI, address: str) -> None:
+    pytest.importorskip("lm_eval", reason="lm_eval is not installed; it is large, and an extra")
+    from lm_eval.api.instance import Instance
+    from lm_eval.models.openai_completions import LocalCompletionsAPI
+
+    harness = LocalCompletionsAPI(
+        base_url=f"{address}/v1/completions", model="zoo", max_length=200, num_concurrent=1
+    )
+    asked = [("The zorble ate the", " grass."), ("The zorble ate the", " president.")]
+    instances = [
+        Instance("loglikelihood", {}, pair, n, ("test", n, 1)) for n, pair in enumerate(asked)
+    ]
+    (known, greedy), (unknown, _) = harness.loglikelihood(instances)
+    assert known > unknown + 1
+    assert greedy
+    words = Client(address).post("/v1/memories/zoo/score", text="The zorble ate the grass.")
+    expected = sum(math.log(one["prob"]) for one in words["words"][4:6])
+    assert known == pytest.approx(expected, rel=1e-3)
+    rolling = Instance("loglikelihood_rolling", {}, ("The zorble ate the hay.",), 0, ("t", 0, 1))
+    assert harness.loglikelihood_rolling([rolling])[0] < 0
+    until = Instance(
+        "generate_until",
+        {},
+        ("The zorble ate", {"until": ["\n"], "max_gen_toks": 5}),
+        0,
+        ("t", 0, 1),
+    )
+    assert "\n" not in harness.generate_until([until])[0]

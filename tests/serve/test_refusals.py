@@ -205,6 +205,16 @@ def test_a_gigabyte_is_refused_before_it_is_sent(locked: str, tokens: dict[str, 
         assert sent < 1_000_000
 
 
+def test_a_request_that_never_ends_is_ended(tmp_path: Path, model: Pretrained) -> None:
+    with living(tmp_path / "s", model, limits=Limits(sending=0.3)) as url:
+        place = urlsplit(url)
+        with socket.create_connection((place.hostname, place.port), timeout=10) as line:
+            head = "POST /v1/memories HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n"
+            line.sendall(f'{head}Content-Type: application/json\r\n\r\n{{"name"'.encode())
+            answer = b"".join(iter(lambda: line.recv(65536), b""))
+        assert answer.startswith(b"HTTP/1.1 408")
+
+
 def test_a_text_that_is_too_long_is_refused(tmp_path: Path, model: Pretrained) -> None:
     with living(tmp_path / "s", model, limits=Limits(text=100, ask=50, explained=3)) as url:
         client, path = Client(url), "/v1/memories/a"

@@ -64,6 +64,31 @@ def test_predictions_go_on_while_a_long_text_is_read(client: Client) -> None:
     assert max(waited) < 10
 
 
+def test_a_memory_that_forgets_is_asked_as_it_was_before(client: Client) -> None:
+    path = "/v1/memories/forgets"
+    client.post("/v1/memories", name="forgets")
+    client.post(f"{path}/read", text="The zorble slept.", document="first")
+    whole = client.post(f"{path}/read", text=LONG, document="long")["entries"]
+    said: list[int] = []
+    forgetting = threading.Thread(
+        target=lambda: said.append(
+            Client(client.url).post(f"{path}/forget", document="first")["forgotten"]
+        )
+    )
+    forgetting.start()
+    during = []
+    while forgetting.is_alive():
+        answer = client.post(f"{path}/predict", text="The zorble", n=1, sources=3, word="slept")
+        during.append((answer["entries"], bool(answer["asked"]["sources"])))
+    forgetting.join()
+    assert said == [5]
+    assert len(during) > 1
+    assert set(during[:-1]) <= {(whole, True), (whole - 5, False)}
+    assert during.count((whole, True)) > 0
+    after = client.post(f"{path}/predict", text="The zorble", n=1, word="slept")
+    assert (after["entries"], after["asked"]["sources"]) == (whole - 5, [])
+
+
 def test_what_is_read_at_once_is_read_one_after_another(
     client: Client, model: Pretrained, tmp_path: Path
 ) -> None:

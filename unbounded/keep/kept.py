@@ -55,6 +55,7 @@ class KeptMemory:
         *,
         write: bool,
         show: Show,
+        mind: Mind | None = None,
     ) -> None:
         self.store = store
         self.budget = budget
@@ -65,7 +66,18 @@ class KeptMemory:
         rates = budget is not None and budget.policy == "surprise"
         self._fresh: Callable[[], Mind] = lambda: Mind(model, config, rates=rates)
         self._broken = False
-        self._mind, self._since = restored(store, self._fresh, show)
+        self._mind, self._since = (mind, 0) if mind else restored(store, self._fresh, show)
+
+    def aside(self) -> "KeptMemory":
+        """One for asking that stays as this is now, while this forgets and compacts; close it.
+
+        It shares what this knows, which forgetting replaces and never changes. It must not be asked
+        any more once this reads on.
+        """
+        self._check_usable()
+        store = Store(self.store.folder, write=False, disk=self.store.disk)
+        parts = (store, self.model, self.config, self.budget)
+        return KeptMemory(*parts, write=False, show=lambda done, total: None, mind=self._mind)
 
     @property
     def online(self) -> OnlineModel:

@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 
 from unbounded.errors import UnboundedError
 from unbounded.lm import Pretrained
-from unbounded.serve import completions, page, routes
+from unbounded.serve import completions, page, routes, tokens
 from unbounded.serve.guard import LOOPBACK, Guard
 from unbounded.serve.keys import Keys
 from unbounded.serve.limits import Limits
@@ -66,6 +66,7 @@ def create_app(
     app.state.service = service
     app.include_router(routes.router)
     app.include_router(completions.router)
+    app.include_router(tokens.router)
     app.include_router(page.router)
     _add_health(app, service)
     _add_errors(app, observer)

@@ -6,23 +6,21 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 
 from unbounded.keep import KeptMemory
 from unbounded.serve import schemas
 from unbounded.serve.access import Asked, Holder, about, require
-from unbounded.serve.asking import readings
 from unbounded.serve.documented import refusals
 from unbounded.serve.events import DONE, streamed
 from unbounded.serve.names import checked_name
-from unbounded.serve.places import Placed, place
+from unbounded.serve.prompts import Prompt, of_text, of_tokens
 from unbounded.serve.refusals import Refused
 from unbounded.serve.routes import Name
 from unbounded.serve.state import Service
 from unbounded.serve.stepping import begin_telling
-from unbounded.serve.writing import Manner, Piece, top_words, write
+from unbounded.serve.writing import Manner, Piece, write
 from unbounded.store.layout import NAME
 
 router = APIRouter(prefix="/v1", tags=["as the official client has it"])
@@ -56,31 +54,28 @@ async def completions(
     """Go on after a prompt, or score it (`echo`, `logprobs`, `max_tokens` 0)."""
     about(request)["memory"] = asked.model
     require(key, asked.model, "read")
-    prompts = [asked.prompt] if isinstance(asked.prompt, str) else asked.prompt
-    placed = [place(text, service.model.tokenizer, ended=False) for text in prompts]
-    _check(service, asked, placed)
+    prompts = _prompts(service, asked)
+    _check(service, asked, prompts)
     choices, manner = asked.n or 1, _manner(asked)
     id, created = f"cmpl-{secrets.token_hex(12)}", int(time.time())
 
     def chunks(memory: KeptMemory) -> Iterator[dict[str, Any]]:
         said = 0
-        for number, one in enumerate(placed):
+        for number, prompt in enumerate(prompts):
             for index in range(number * choices, (number + 1) * choices):
-                prompt = echoed(memory, one, asked.logprobs) if asked.echo else []
                 drawn = replace(manner, seed=manner.seed + index)
-                spaced = not one.text or one.text[-1].isspace()
+                before = prompt.echo(memory, asked.logprobs) if asked.echo else iter(())
                 offset = 0
-                for kind, pieces in (
-                    ("prompt", iter(prompt)),
-                    ("said", write(memory, one.words, drawn, spaced=spaced)),
-                ):
-                    for piece in pieces:
-                        said += kind == "said"
-                        yield _chunk(id, created, asked, index, piece, offset)
-                        offset += len(piece.text)
+                for piece in before:
+                    yield _chunk(id, created, asked, index, piece, offset)
+                    offset += len(piece.text)
+                for piece in write(memory, prompt.words, drawn, spaced=prompt.spaced):
+                    said += 1
+                    yield _chunk(id, created, asked, index, piece, offset)
+                    offset += len(piece.text)
                 if not manner.words:
                     yield _chunk(id, created, asked, index, Piece("", 0.0, {}, "length"), None)
-        read = sum(len(one.words) for one in placed)
+        read = sum(prompt.tokens for prompt in prompts)
         usage = {"prompt_tokens": read, "completion_tokens": said, "total_tokens": read + said}
         yield _shell(id, created, asked.model) | {"choices": [], "usage": usage}
 
@@ -100,32 +95,26 @@ async def completions(
     return JSONResponse(found)
 
 
-def echoed(memory: KeptMemory, placed: Placed, top: int | None) -> list[Piece]:
-    """The words of the prompt as pieces of it, each with how likely it was."""
-    if not placed.words:
-        return [Piece(placed.text, 0.0, {})] if placed.text else []
-    probs = np.concatenate([one.prob for one in readings(memory.online, placed.words)])
-    others: list[dict[str, float]] = [{} for _ in placed.words]
-    if top:
-        # What else was likely depends on the step, so that it must be asked for step by step.
-        at = memory.online
-        for step, word in enumerate(placed.words):
-            dense = at.predict().dense(len(at.vocabulary))[0]
-            others[step] = top_words(at, dense, top)
-            at = at.ahead([word])[1]
+def _prompts(service: Service, asked: schemas.CompletionRequest) -> list[Prompt]:
+    """The prompts, whether text or tokens."""
+    given = asked.prompt
+    if isinstance(given, str):
+        given = [given]
+    elif given and isinstance(given[0], int):
+        given = [given]  # type: ignore[list-item]
     return [
-        Piece(text, log_prob, best)
-        for text, log_prob, best in zip(
-            placed.pieces(), np.log(probs).tolist(), others, strict=True
-        )
+        of_text(one, service.model.tokenizer)
+        if isinstance(one, str)
+        else of_tokens(service.spelling.read(one))  # type: ignore[arg-type]
+        for one in given
     ]
 
 
-def _check(service: Service, asked: schemas.CompletionRequest, placed: list[Placed]) -> None:
+def _check(service: Service, asked: schemas.CompletionRequest, prompts: list[Prompt]) -> None:
     limits = service.limits
-    if sum(len(one.text) for one in placed) > limits.ask:
+    if sum(one.length for one in prompts) > limits.ask:
         raise Refused(413, "too_long", f"prompts of more than {limits.ask:,} characters in all")
-    words = sum(len(one.words) for one in placed)
+    words = sum(len(one.words) for one in prompts)
     if asked.echo and asked.logprobs and words > limits.explained:
         raise Refused(
             413,
@@ -133,7 +122,7 @@ def _check(service: Service, asked: schemas.CompletionRequest, placed: list[Plac
             f"{words:,} words with the likeliest others at each; at most {limits.explained} are "
             "taken: ask with logprobs 0, or for less",
         )
-    writes = (16 if asked.max_tokens is None else asked.max_tokens) * (asked.n or 1) * len(placed)
+    writes = (16 if asked.max_tokens is None else asked.max_tokens) * (asked.n or 1) * len(prompts)
     if writes > 4 * limits.words:
         raise Refused(413, "too_long", f"{writes:,} words to write; at most {4 * limits.words}")
 

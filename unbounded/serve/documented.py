@@ -10,6 +10,7 @@ WORDS = {
     403: "the key is not for this",
     404: "there is no such thing",
     405: "not with this method",
+    408: "it did not come to its end in time",
     409: "it is there already, or there is no room",
     413: "larger than the service takes",
     415: "not JSON",
@@ -27,7 +28,7 @@ def refusals(
     *more: int, named: bool = False, body: bool = False, streams: bool = False
 ) -> dict[int | str, dict[str, Any]]:
     """The answers of a route beside the good one."""
-    extra = (422,) if named or body else ()
+    extra = (408, 422) if body else (422,) if named else ()
     found: dict[int | str, dict[str, Any]] = {
         status: {"model": Error, "description": WORDS[status]}
         for status in sorted({400, 401, 403, 405, 429, 500, 503, *extra, *more})

@@ -1,5 +1,6 @@
 """What every request passes before any route sees it, and what every answer carries."""
 
+import asyncio
 import json
 import time
 from typing import Any, final
@@ -56,7 +57,7 @@ class Guard:
             await self._app(scope, receive, send)
             return
         began, answer = time.monotonic(), _Answer(send)
-        counted = _Counted(receive, self._limits.body)
+        counted = _Counted(receive, self._limits.body, self._limits.sending)
         self._under_way += 1
         self._observer.under_way.set(self._under_way)
         try:
@@ -115,15 +116,23 @@ def too_large(limit: int) -> Refused:
 
 
 class _Counted:
-    """A body that ends in a refusal once it is too long, whatever it said of its length."""
+    """A body that ends in a refusal once it is too long, whatever it said, or too slow."""
 
-    def __init__(self, receive: Receive, limit: int) -> None:
+    def __init__(self, receive: Receive, limit: int, seconds: float) -> None:
         self._receive = receive
         self._limit = limit
         self._seen = 0
+        self._whole = False
+        self._until = time.monotonic() + seconds
 
     async def __call__(self) -> Message:
-        message = await self._receive()
+        if self._whole:
+            return await self._receive()
+        try:
+            message = await asyncio.wait_for(self._receive(), self._until - time.monotonic())
+        except TimeoutError:
+            raise Refused(408, "too_slow", "the request did not come to its end in time") from None
+        self._whole = not message.get("more_body", False)
         self._seen += len(message.get("body", b""))
         if self._seen > self._limit:
             raise too_large(self._limit)
@@ -156,7 +165,7 @@ async def _refuse(answer: _Answer, refused: Refused) -> None:
     data = json.dumps(body(refused.status, refused.code, str(refused))).encode()
     headers = {"content-type": "application/json", "content-length": str(len(data))}
     headers |= refused.headers
-    if refused.status == 413:
+    if refused.status in (408, 413):
         headers["connection"] = "close"
     encoded = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
     await answer({"type": "http.response.start", "status": refused.status, "headers": encoded})

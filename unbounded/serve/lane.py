@@ -48,6 +48,8 @@ class Lane:
         self._limits = limits
         self._writing = asyncio.Lock()
         self._state = asyncio.Lock()
+        self._aside: KeptMemory | None = None
+        self._asking_aside = asyncio.Lock()
         self._waiting = 0
 
     @contextmanager
@@ -62,11 +64,19 @@ class Lane:
 
     @asynccontextmanager
     async def held(self) -> AsyncIterator[KeptMemory]:
-        """The memory as it stands between two blocks, for as long as one likes; for asking."""
+        """The memory as it stands between two blocks, for as long as one likes; for asking.
+
+        While it forgets, which is reading again, it is asked as it was before.
+        """
         with self._queued():
-            async with self._state:
-                self._check()
-                yield self.memory
+            while True:
+                aside = self._aside
+                async with self._state if aside is None else self._asking_aside:
+                    # Who had to wait may have waited for the wrong one.
+                    if self._aside is aside:
+                        self._check()
+                        yield aside or self.memory
+                        return
 
     async def ask(self, work: Callable[[KeptMemory], T]) -> T:
         """Let a thread ask the memory."""
@@ -100,14 +110,20 @@ class Lane:
         finally:
             self._writing.release()
 
-    async def write(self, work: Callable[[KeptMemory], T]) -> T:
-        """Let a thread change the memory in one go, as forgetting does."""
+    async def forget(self, work: Callable[[KeptMemory], T]) -> T:
+        """Let a thread make the memory forget, in one go; meanwhile it is asked as it was."""
         with self._queued():
             await self._writing.acquire()
         try:
             async with self._state:
                 self._check()
+                self._aside = await self._workers.run(self.memory.aside)
+            try:
                 return await self._run(lambda: work(self.memory))
+            finally:
+                async with self._asking_aside, self._state:
+                    aside, self._aside = self._aside, None
+                    await self._workers.run(aside.close)
         finally:
             self._writing.release()
 

@@ -26,6 +26,9 @@ class Limits:
     requests: int = 512
     """Requests under way in all."""
 
+    sending: float = 60.0
+    """Seconds in which a request must have come."""
+
     seconds: float = 60.0
     """What asking may take, waiting included; reading is as long as its text."""
 
@@ -35,5 +38,5 @@ class Limits:
     words: int = 256
     """Words that are written at once."""
 
-    explained: int = 256
+    explained: int = 2048
     """Words of a prompt for which the likeliest others are named too."""

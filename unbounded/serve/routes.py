@@ -221,7 +221,7 @@ async def forget(
 
     async def task() -> dict[str, int]:
         async with service.shelf.lane(name) as lane:
-            return await lane.write(work)
+            return await lane.forget(work)
 
     found: dict[str, int] = await asyncio.shield(service.begin(task()))
     about(request)["words"] = found["forgotten"]

@@ -231,14 +231,57 @@ class Forgotten(BaseModel):
     entries: int
 
 
-Tokens = Annotated[list[Annotated[str, Field(pattern=TEXT)]], Field(min_length=1, max_length=64)]
+Prompts = Annotated[list[Annotated[str, Field(pattern=TEXT)]], Field(min_length=1, max_length=64)]
+Token = Annotated[int, Field(ge=0, lt=2**31)]
+TokenPrompt = Annotated[list[Token], Field(min_length=1, max_length=100_000)]
+TokenPrompts = Annotated[list[TokenPrompt], Field(min_length=1, max_length=64)]
+
+
+class TokenizeRequest(BaseModel):
+    """A text to be cut into tokens; other members are taken and ignored."""
+
+    prompt: Annotated[str, Field(pattern=TEXT, examples=["The zorble"])]
+
+
+class TokenizeAnswer(BaseModel):
+    """Its tokens."""
+
+    tokens: list[int]
+    count: int
+    max_model_len: int
+
+
+class DetokenizeRequest(BaseModel):
+    """Tokens to be put together."""
+
+    tokens: Annotated[list[Token], Field(max_length=100_000, examples=[[1, 2]])]
+
+
+class DetokenizeAnswer(BaseModel):
+    """Their text."""
+
+    prompt: str
+
+
+class TokenizerInfo(BaseModel):
+    """What tokens there are."""
+
+    tokenizer_class: str
+    eos_token: str
+    vocab_size: int
+    model_max_length: int
 
 
 class CompletionRequest(BaseModel):
     """As the official client sends it; a memory is a model."""
 
     model: Annotated[str, Field(pattern=PATTERN, examples=["notes"])]
-    prompt: Annotated[str, Field(pattern=TEXT, examples=["The zorble"])] | Tokens = ""
+    prompt: (
+        Annotated[str, Field(pattern=TEXT, examples=["The zorble"])]
+        | Prompts
+        | TokenPrompt
+        | TokenPrompts
+    ) = ""
     max_tokens: Annotated[int, Field(ge=0, le=256)] | None = 16
     temperature: Annotated[float, Field(ge=0, le=2)] | None = 1.0
     top_p: Annotated[float, Field(gt=0, le=1)] | None = 1.0

@@ -12,6 +12,7 @@ from unbounded.serve.keys import Keys
 from unbounded.serve.limits import Limits
 from unbounded.serve.observing import Observer
 from unbounded.serve.shelf import Shelf
+from unbounded.serve.spelled import Spelling
 from unbounded.serve.workers import Workers
 
 
@@ -32,6 +33,7 @@ class Service:
     ) -> None:
         self.root = root
         self.model = model
+        self.spelling = Spelling(model.vocabulary)
         self.keys = keys
         self.limits = limits
         self.observer = observer
