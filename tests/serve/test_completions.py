@@ -124,20 +124,26 @@ def test_tokens_are_as_good_as_text(official: openai.OpenAI, address: str) -> No
 
 
 def test_the_harness_runs_over_http(official: openai.OpenAI, address: str) -> None:
-    pytest.importorskip("lm_eval", reason="lm_eval is not installed; it is large, and an extra")
+    for name in ("lm_eval", "tenacity"):
+        pytest.importorskip(name, reason="needs lm_eval[api], which is large and an extra")
     from lm_eval.api.instance import Instance
     from lm_eval.models.openai_completions import LocalCompletionsAPI
 
     harness = LocalCompletionsAPI(
         base_url=f"{address}/v1/completions", model="zoo", max_length=200, num_concurrent=1
     )
-    asked = [("The zorble ate the", " grass."), ("The zorble ate the", " president.")]
+    best = official.completions.create(
+        model="zoo", prompt="The zorble ate the", max_tokens=1, temperature=0
+    )
+    ends = (" grass.", " president.", best.choices[0].text)
+    asked = [("The zorble ate the", end) for end in ends]
     instances = [
         Instance("loglikelihood", {}, pair, n, ("test", n, 1)) for n, pair in enumerate(asked)
     ]
-    (known, greedy), (unknown, _) = harness.loglikelihood(instances)
+    (known, _), (unknown, greedy), (likeliest, greediest) = harness.loglikelihood(instances)
     assert known > unknown + 1
-    assert greedy
+    assert likeliest > unknown
+    assert (greedy, greediest) == (False, True)
     words = Client(address).post("/v1/memories/zoo/score", text="The zorble ate the grass.")
     expected = sum(math.log(one["prob"]) for one in words["words"][4:6])
     assert known == pytest.approx(expected, rel=1e-3)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis.errors import Unsatisfiable
 from schemathesis.checks import CHECKS
 from schemathesis.core.result import Ok
 from schemathesis.generation import GenerationMode
@@ -16,8 +17,8 @@ from unbounded.lm import Pretrained
 from unbounded.serve.keys import Keys
 from unbounded.serve.limits import Limits
 
-# Measured: 15 operations, two modes, 15 examples each take 20 s.
-EXAMPLES = 15
+# Measured: 18 operations in two modes take 35 s on a busy machine.
+EXAMPLES = 10
 
 CHECKED = {
     "not_a_server_error",
@@ -47,8 +48,10 @@ def test_nothing_that_is_asked_breaks_the_service(mode: GenerationMode, locked: 
     checks = [check for check in CHECKS.get_all() if check.__name__ in CHECKED]
     assert len(checks) == len(CHECKED)
     asked: dict[str, set[int]] = {}
+    operations = 0
     for found in page.get_all_operations():
         assert isinstance(found, Ok)
+        operations += 1
         operation = found.ok()
         cases = operation.as_strategy(generation_mode=mode)
 
@@ -75,14 +78,19 @@ def test_nothing_that_is_asked_breaks_the_service(mode: GenerationMode, locked: 
                 assert error["message"]
                 assert error["code"]
 
-        one()
+        try:
+            one()
+        except Unsatisfiable:
+            # Without parameters and body there is nothing to get wrong.
+            assert mode is GenerationMode.NEGATIVE
     if mode is GenerationMode.POSITIVE:
-        assert len(asked) == 15
+        assert len(asked) == operations > 15
         assert all(
             statuses & {200, 201} for name, statuses in asked.items() if "DELETE" not in name
         )
     else:
-        assert all(statuses <= set(range(400, 500)) for statuses in asked.values())
+        # An unknown header or query is no mistake, so that some are answered.
+        assert all(max(statuses) in range(400, 500) for statuses in asked.values())
 
 
 def _aim(case: Any) -> None:
@@ -101,5 +109,5 @@ def _shorten(case: Any) -> None:
     name = {"complete": "words", "completions": "max_tokens"}.get(case.path.split("/")[-1])
     if name is not None and isinstance(case.body, dict):
         given = case.body.get(name, 256)
-        if isinstance(given, int) and 3 < given <= 256:
+        if isinstance(given, int | float) and 3 < given <= 256:
             case.body[name] = 3

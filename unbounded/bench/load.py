@@ -50,7 +50,7 @@ class Tally:
     refused: int = 0
     interrupted: int = 0
 
-    def latencies(self) -> dict[str, dict[str, float]]:
+    def latencies(self) -> dict[str, dict[str, Any]]:
         """Percentiles of each verb, in milliseconds."""
         return {
             verb: {
@@ -99,6 +99,8 @@ async def use(url: str, user: int, memories: int, texts: Texts, until: float, ta
             status, answer = await call(url, line, path, bodies[verb])
         except (OSError, EOFError, asyncio.IncompleteReadError):
             tally.interrupted += 1
+            if line is not None:
+                line[1].close()
             line = None
             await asyncio.sleep(0.2)
             continue

@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from unbounded.errors import UnboundedError
 from unbounded.lm import Pretrained
 from unbounded.serve import completions, page, routes, tokens
-from unbounded.serve.guard import LOOPBACK, Guard
+from unbounded.serve.guard import LOOPBACK, CutOff, Guard
 from unbounded.serve.keys import Keys
 from unbounded.serve.limits import Limits
 from unbounded.serve.observing import Observer
@@ -115,6 +115,8 @@ def _add_errors(app: FastAPI, observer: Observer) -> None:
 
     @app.exception_handler(HTTPException)
     async def other(request: Request, error: HTTPException) -> Response:
+        if isinstance(error, CutOff):
+            return answer(error.refused)
         words = {404: "there is nothing here", 405: "not with this method"}
         message = words.get(error.status_code, "the request could not be understood")
         told = body(error.status_code, f"http_{error.status_code}", message)

@@ -101,7 +101,7 @@ def _prompts(service: Service, asked: schemas.CompletionRequest) -> list[Prompt]
     if isinstance(given, str):
         given = [given]
     elif given and isinstance(given[0], int):
-        given = [given]  # type: ignore[list-item]
+        given = [given]
     return [
         of_text(one, service.model.tokenizer)
         if isinstance(one, str)

@@ -6,6 +6,7 @@ import time
 from typing import Any, final
 from uuid import uuid4
 
+from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from unbounded.serve.refusals import Refused, body, busy, stopping
@@ -115,6 +116,14 @@ def too_large(limit: int) -> Refused:
     return Refused(413, "too_large", f"the request is larger than {limit:,} bytes; send less")
 
 
+class CutOff(HTTPException):
+    """A refusal in the middle of a body; of this kind, for the framework lets no other through."""
+
+    def __init__(self, refused: Refused) -> None:
+        super().__init__(refused.status)
+        self.refused = refused
+
+
 class _Counted:
     """A body that ends in a refusal once it is too long, whatever it said, or too slow."""
 
@@ -131,11 +140,12 @@ class _Counted:
         try:
             message = await asyncio.wait_for(self._receive(), self._until - time.monotonic())
         except TimeoutError:
-            raise Refused(408, "too_slow", "the request did not come to its end in time") from None
+            late = Refused(408, "too_slow", "the request did not come to its end in time")
+            raise CutOff(late) from None
         self._whole = not message.get("more_body", False)
         self._seen += len(message.get("body", b""))
         if self._seen > self._limit:
-            raise too_large(self._limit)
+            raise CutOff(too_large(self._limit))
         return message
 
 
@@ -165,8 +175,6 @@ async def _refuse(answer: _Answer, refused: Refused) -> None:
     data = json.dumps(body(refused.status, refused.code, str(refused))).encode()
     headers = {"content-type": "application/json", "content-length": str(len(data))}
     headers |= refused.headers
-    if refused.status in (408, 413):
-        headers["connection"] = "close"
     encoded = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
     await answer({"type": "http.response.start", "status": refused.status, "headers": encoded})
     await answer({"type": "http.response.body", "body": data})

@@ -35,6 +35,8 @@ class Refused(UnboundedError):
     def headers(self) -> dict[str, str]:
         """What the answer says beside its body."""
         found = {} if self.retry_after is None else {"Retry-After": str(self.retry_after)}
+        # Of a request that is not read to its end, the rest is not to be taken for the next one.
+        found |= {"Connection": "close"} if self.status in (408, 413) else {}
         return found | ({"WWW-Authenticate": "Bearer"} if self.status == 401 else {})
 
 
