@@ -14,7 +14,10 @@ import pytest
 import unbounded
 from tests.serve.living import ROOT, Client, living, process
 from unbounded.bench.serve import bench_serve
+from unbounded.errors import SettingError
 from unbounded.lm import Pretrained
+from unbounded.serve.keys import Keys
+from unbounded.serve.running import chosen_keys
 
 LONG = "\n".join(f"Sentence {n} is about the number {n % 7} of the people." for n in range(9000))
 
@@ -76,6 +79,9 @@ def test_a_signal_ends_a_long_read_at_a_block_and_loses_nothing(
         assert (len(memory) - 4) % 512 == 0
         assert memory.check(deep=True) == []
         assert memory.events == []
+    # The memory knows its model.
+    ran = command("predict", root / "a", "sentence", "-n", 1, "--json", "-")
+    assert len(json.loads(ran.stdout)["words"]) == 1
 
 
 def test_a_second_service_on_the_same_memories_is_refused_and_says_why(
@@ -113,29 +119,22 @@ def test_keys_are_made_listed_and_removed(tmp_path: Path) -> None:
         assert said in ran.stderr
 
 
-def test_elsewhere_than_on_loopback_it_wants_keys_or_to_be_told_not_to(
-    model_folder: Path, tmp_path: Path
-) -> None:
-    options = ("--model", model_folder, "--host", "0.0.0.0", "--port", 0)
-    ran = command("serve", tmp_path / "s", *options)
+def test_elsewhere_than_on_loopback_it_wants_keys_or_to_be_told_not_to(tmp_path: Path) -> None:
+    root = tmp_path / "s"
+    ran = command("serve", root, "--model", tmp_path, "--host", "0.0.0.0", "--port", 0)
     assert ran.returncode == 1
     assert "has no keys; make one" in ran.stderr
-    with process(tmp_path / "s", model_folder, "--host", "0.0.0.0", "--without-keys") as (url, _):
-        port = url.rpartition(":")[2]
-        assert Client(f"http://127.0.0.1:{port}").get("/v1/memories") == {"memories": []}
-    command("keys", "add", tmp_path / "s")
-    with process(tmp_path / "s", model_folder) as (url, _):
-        assert Client(url).refused(401, "GET", "/v1/memories") == "no_key"
-
-
-def test_memories_of_the_service_open_from_the_command_line_without_naming_the_model(
-    model_folder: Path, tmp_path: Path
-) -> None:
-    with process(tmp_path / "s", model_folder) as (url, child):
-        client = Client(url)
-        client.post("/v1/memories", name="a")
-        client.post("/v1/memories/a/read", text="The zorble ate the grass.", document="d")
-        child.send_signal(signal.SIGTERM)
-        assert child.wait(30) in (0, -signal.SIGTERM)
-    ran = command("predict", tmp_path / "s" / "a", "the zorble ate the", "-n", 1, "--json", "-")
-    assert json.loads(ran.stdout)["words"][0]["word"] == "grass"
+    for host in ("127.0.0.1", "::1", "localhost", "127.0.0.9"):
+        assert chosen_keys(root, host, without_keys=False) is None
+    for host in ("0.0.0.0", "::", "192.168.0.1", "example.org"):
+        with pytest.raises(SettingError, match="has no keys"):
+            chosen_keys(root, host, without_keys=False)
+        assert chosen_keys(root, host, without_keys=True) is None
+    Keys(root).add("", [], "read")
+    for host in ("127.0.0.1", "0.0.0.0"):
+        keys = chosen_keys(root, host, without_keys=False)
+        assert keys is not None
+        assert len(keys.all()) == 1
+    Keys(root).remove(Keys(root).all()[0].id)
+    # Who has removed the last key has not opened the door.
+    assert chosen_keys(root, "127.0.0.1", without_keys=False) is not None

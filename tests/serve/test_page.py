@@ -25,6 +25,7 @@ CHROMIUM = next(
 pytestmark = pytest.mark.skipif(
     CHROMIUM is None, reason="no Chromium here; Debian has it: apt-get install chromium"
 )
+expect.set_options(timeout=20_000)
 TEXT = "The zorble ate the grass of the people."
 
 

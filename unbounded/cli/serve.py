@@ -48,9 +48,12 @@ def serve(
 
     try:
         from unbounded.serve.limits import Limits
+        from unbounded.serve.running import chosen_keys
         from unbounded.serve.running import serve as run
     except ImportError as error:
         raise MissingExtra(f"{error.name}, which the service needs,", "serve") from None
+    # Before the model is loaded: a refusal need not wait for that.
+    chosen_keys(root, host, without_keys=without_keys)
     limits = Limits(body=max_body << 20, memories=max_memories, seconds=seconds, grace=grace)
     run(
         root,

@@ -98,9 +98,7 @@ async def completions(
 def _prompts(service: Service, asked: schemas.CompletionRequest) -> list[Prompt]:
     """The prompts, whether text or tokens."""
     given = asked.prompt
-    if isinstance(given, str):
-        given = [given]
-    elif given and isinstance(given[0], int):
+    if isinstance(given, str) or (given and isinstance(given[0], int)):
         given = [given]
     return [
         of_text(one, service.model.tokenizer)

@@ -208,8 +208,14 @@ async function readFile(file) {
 
 // The shelf.
 
+let lists = 0;
+
 async function list(wanted) {
+  lists += 1;
+  const mine = lists;
   const { memories } = await get("/v1/memories");
+  // Somebody was faster than the page could begin: what was asked for last counts.
+  if (mine !== lists) return;
   const names = memories.map((one) => one.name);
   $("memory").replaceChildren(...names.map((name) => element("option", { value: name }, name)));
   const remembered = wanted ?? localStorage.getItem(CHOSEN);
