@@ -97,14 +97,13 @@ async def completions(
 
 def _prompts(service: Service, asked: schemas.CompletionRequest) -> list[Prompt]:
     """The prompts, whether text or tokens."""
-    given = asked.prompt
-    if isinstance(given, str) or (given and isinstance(given[0], int)):
-        given = [given]
+    given: Any = asked.prompt
+    one = isinstance(given, str) or isinstance(given[0], int)
     return [
-        of_text(one, service.model.tokenizer)
-        if isinstance(one, str)
-        else of_tokens(service.spelling.read(one))  # type: ignore[arg-type]
-        for one in given
+        of_text(prompt, service.model.tokenizer)
+        if isinstance(prompt, str)
+        else of_tokens(service.spelling.read(prompt))
+        for prompt in ([given] if one else given)
     ]
 
 
