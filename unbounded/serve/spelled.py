@@ -31,7 +31,7 @@ class Spelling:
 
     >>> spelling = Spelling(Vocabulary(["the", "cat"]))
     >>> tokens = spelling.tokens(["the", "ox"]); tokens
-    [0, 258, 113, 122, 259]
+    [0, 259, 114, 123, 260]
     >>> spelling.read(tokens)
     Tokens(words=['the', 'ox'], last=[0, 4], count=5)
     """
