@@ -107,7 +107,7 @@ def test_scoring_ahead_equals_predicting_word_by_word(memory: KeptMemory) -> Non
     words = ["known3", "zebra", "known4", "</s>", "known3", "never", "known1", "known2"]
     expected, model = [], memory.online
     for word in words:
-        number = model._lookup([word])
+        number = model.ids([word])
         # Of the mixture nothing is known but by scoring; of the experts everything is.
         expected.append(
             [float(e.predict(model.hidden).prob(number)[0]) for e in model.experts.values()]

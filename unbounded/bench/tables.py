@@ -58,3 +58,25 @@ def search_table(mark: int, figures: Mapping[str, Any]) -> str:
         for name, row in figures.items()
     ]
     return "\n".join(lines)
+
+
+def serve_table(figures: Mapping[str, Any]) -> str:
+    """What the service does beside the library."""
+    taken = figures["library_words_per_second"]["taken"]
+    lines = [
+        f"{figures['users']} users, {figures['memories']} memories, {figures['threads']} threads, "
+        f"{figures['seconds']:.0f} s, killed half-way",
+        f"library  {taken:>9,.0f} words/s",
+        f"service  {figures['words_per_second']:>9,.0f} words/s  {figures['ratio']:.2f} of it",
+        f"{'ms':9}{'count':>9}{'p50':>9}{'p90':>9}{'p99':>9}{'max':>9}{'library p50':>13}",
+    ]
+    for verb, took in figures["latency_ms"].items():
+        cells = "".join(f"{took[name]:>9,.0f}" for name in ("count", "p50", "p90", "p99", "max"))
+        lines.append(f"{verb:9}{cells}{figures['library_latency_ms'][verb]['p50']:>13,.0f}")
+    lines.append(
+        f"{figures['acknowledged']:,} reads acknowledged, {figures['lost']} lost; "
+        f"{figures['strange']} words of others seen; {figures['interrupted']} calls cut off, "
+        f"{figures['refused']} told to come again; ready {figures['restart_seconds']:.1f} s after "
+        f"kill -9, stopped in {figures['stop_seconds']:.1f} s"
+    )
+    return "\n".join(lines)

@@ -4,5 +4,16 @@ Verbs import what they need when they are called: `--help` answers at once inste
 torch (docs/decisions.md). To import one is to add its verb.
 """
 
-from unbounded.cli import ask, bench, demo, evaluate, memory, read, reproduce, train  # noqa: F401
+from unbounded.cli import (  # noqa: F401
+    ask,
+    bench,
+    demo,
+    evaluate,
+    keys,
+    memory,
+    read,
+    reproduce,
+    serve,
+    train,
+)
 from unbounded.cli.app import main as main

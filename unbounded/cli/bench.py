@@ -113,6 +113,44 @@ def search(
     _run(bench_search, search_table, entries, text, model_folder, threads, json_file)
 
 
+@bench.command()
+def serve(
+    model: Annotated[Path, typer.Option("--model", metavar="DIR", help="Folder of a model.")],
+    users: Annotated[int, typer.Option(min=1, help="Users at once.")] = 32,
+    memories: Annotated[int, typer.Option(min=1, help="Memories that they share.")] = 16,
+    seconds: Annotated[float, typer.Option(min=2, help="How long the service is used.")] = 120.0,
+    direct: Annotated[
+        float, typer.Option(min=1, help="How long the library is, each time.")
+    ] = 15.0,
+    batching: Annotated[bool, typer.Option(help="As 'unbounded serve' has it.")] = True,
+    threads: Threads = CORES,
+    json_file: JsonFile = None,
+) -> None:
+    """The service under load, killed half-way, beside the library called directly."""
+    from unbounded.bench.serve import bench_serve
+    from unbounded.bench.tables import serve_table
+    from unbounded.console import say
+    from unbounded.reproduce.results import circumstances
+
+    check_targets(json_file)
+    figures = circumstances(Path(__file__).parent) | bench_serve(
+        model,
+        users=users,
+        memories=memories,
+        seconds=seconds,
+        threads=threads,
+        direct=direct,
+        options=() if batching else ("--no-batching",),
+        say=say,
+    )
+    if json_file is not None:
+        write_json(figures, json_file)
+    if json_file != "-":
+        typer.echo(serve_table(figures))
+    if figures["lost"] or figures["strange"]:
+        raise typer.Exit(1)
+
+
 def _run(
     run: Bench,
     table: Table,

@@ -41,7 +41,7 @@ def opened(
     set_threads(threads)
     chosen = model
     if mode == "write" and model is None and is_new(folder):
-        chosen = _default()
+        chosen = default_folder_trained()
     with late_meter("reading again") as show:
         memory = unbounded.open(folder, chosen, mode=mode, budget=budget, show=show)
     with memory:
@@ -53,7 +53,7 @@ def opened(
         say(event)
 
 
-def _default() -> Path:
+def default_folder_trained() -> Path:
     """The default model's folder; the first use trains it, and says so."""
     from unbounded.default import default_folder, default_model
     from unbounded.lm import Progress

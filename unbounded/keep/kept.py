@@ -60,6 +60,7 @@ class KeptMemory:
         *,
         write: bool,
         show: Show,
+        mind: Mind | None = None,
     ) -> None:
         self.store = store
         self.budget = budget
@@ -71,14 +72,27 @@ class KeptMemory:
         self._fresh: Callable[[], Mind] = lambda: Mind(model, config, rates=rates)
         self._broken = False
         self._cost: Cost | None = None
-        self._restore(show)
-
-    def _restore(self, show: Show) -> None:
-        found = restored(self.store, self._fresh, show, write=self.writes)
-        self._mind = found.mind
         # Words since the last step, and since the last snapshot.
+        self._since, self._since_snapshot = 0, 0
+        self._mind = mind or self._restored(show)
+
+    def _restored(self, show: Show) -> Mind:
+        found = restored(self.store, self._fresh, show, write=self.writes)
+        entries = self.store.ledger.entries
         self._since = found.again
-        self._since_snapshot = len(self) - (0 if found.snapshot is None else found.snapshot.entries)
+        self._since_snapshot = entries - (0 if found.snapshot is None else found.snapshot.entries)
+        return found.mind
+
+    def aside(self) -> "KeptMemory":
+        """One for asking that stays as this is now, while this forgets and compacts; close it.
+
+        It shares what this knows, which forgetting replaces and never changes. It must not be asked
+        any more once this reads on.
+        """
+        self._check_usable()
+        store = Store(self.store.folder, write=False, disk=self.store.disk)
+        parts = (store, self.model, self.config, self.budget)
+        return KeptMemory(*parts, write=False, show=lambda done, total: None, mind=self._mind)
 
     @property
     def online(self) -> OnlineModel:
@@ -224,7 +238,7 @@ class KeptMemory:
         # If it is interrupted, the next opening will finish it.
         self._broken = True
         self.store.forget(ranges)
-        self._restore(show)
+        self._mind = self._restored(show)
         self._broken = False
 
     def _make_room(self, words: int) -> None:
@@ -302,7 +316,7 @@ class KeptMemory:
         seen = self.store.marker()
         came = self.store.refresh()
         if came is None:
-            self._restore(show)
+            self._mind = self._restored(show)
             return None
         read_again(self.store, self._mind, seen, lambda done: None)
         return came

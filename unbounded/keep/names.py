@@ -4,9 +4,12 @@ import re
 
 from unbounded.errors import SettingError
 
+PATTERN = r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$"
+"""Letters, digits, `-` and `_`, and single dots between them."""
+
 LONGEST = 64
 
-_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
+_NAME = re.compile(PATTERN.strip("^$"))
 
 
 def checked_name(name: str) -> str:
@@ -15,10 +18,10 @@ def checked_name(name: str) -> str:
     >>> checked_name("notes-2026.v2")
     'notes-2026.v2'
     """
-    if len(name) > LONGEST or ".." in name or not _NAME.fullmatch(name):
+    if len(name) > LONGEST or not _NAME.fullmatch(name):
         shown = name if len(name) <= LONGEST else name[:LONGEST] + "…"
         raise SettingError(
             f"{shown!r} is no name for a memory; use up to {LONGEST} letters, digits, '-', '_' and "
-            "single '.', not a '.' first"
+            "single '.' between them"
         )
     return name

@@ -73,7 +73,7 @@ def _about(
 
 def _loaded(model: Pretrained | str | Path) -> tuple[Pretrained, str | None]:
     if isinstance(model, Pretrained):
-        return model, None
+        return model, None if model.folder is None else str(model.folder.absolute())
     path = Path(model)
     # A model by name, such as smollm2, is found by that name and not in some folder.
     return load_model(path), str(path.absolute() if path.exists() else path)

@@ -9,7 +9,7 @@ import numpy as np
 from unbounded.corpus import Splitter
 from unbounded.predict import Cache, NGram, OnlineModel
 from unbounded.store import Store
-from unbounded.types import Ids
+from unbounded.types import Ids, Probs
 
 BEFORE, AFTER = 12, 6
 """Words of a passage before and after the one that it speaks for."""
@@ -62,7 +62,7 @@ def predict(
     parts = [expert.predict(hidden).dense(known)[0] for expert in model.experts.values()]
     shares = np.stack(parts, axis=1) * weights
     probs = shares.sum(axis=1)
-    best = np.argsort(-probs, kind="stable")[:n]
+    best = _best(probs, n)
     votes = _votes(model, weights) if sources else {}
     guesses = []
     for number, word in zip(best.tolist(), model.vocabulary.decode(best), strict=True):
@@ -76,6 +76,32 @@ def predict(
         guesses.append(Guess(shown, float(probs[number]), by, passages))
     believed = dict(zip(model.experts, weights.tolist(), strict=True))
     return Prediction(tuple(guesses), max(0.0, 1.0 - float(probs.sum())), believed)
+
+
+def explain(model: OnlineModel, store: Store, word: str, sources: int, splitter: Splitter) -> Guess:
+    """One word, as it stands in the text, as a guess: how likely it is now, and why."""
+    reading, _ = model.ahead([word])
+    by = reading.table[0] * reading.weights[0] / reading.prob[0]
+    votes = _votes(model, reading.weights[0]) if sources else {}
+    number, prob = int(reading.ids[0]), float(reading.prob[0])
+    found, shown = votes.get(number, {}), splitter.shown(word)
+    shares = dict(zip(reading.experts, by.tolist(), strict=True))
+    if sources:
+        _add_counted(model, number, shares, prob, found)
+    top = sorted(found, key=lambda entry: (-found[entry], -entry))[:sources]
+    passages = _passages(store, shown, top, [found[entry] for entry in top], splitter)
+    return Guess(shown, prob, shares, passages)
+
+
+def _best(probs: Probs, n: int) -> np.ndarray:
+    """The `n` likeliest, of two as likely the older word first."""
+    if n < len(probs):
+        # All that could be among them; to sort every word takes longer than the network does.
+        there = np.flatnonzero(probs >= np.partition(probs, len(probs) - n)[len(probs) - n])
+    else:
+        there = np.arange(len(probs))
+    best: np.ndarray = there[np.argsort(-probs[there], kind="stable")][:n]
+    return best
 
 
 def _votes(model: OnlineModel, weights: np.ndarray) -> dict[int, dict[int, float]]:

@@ -60,6 +60,8 @@ class Pretrained:
     curve: tuple[Progress, ...]
     text: Ids | None = None
     """The words it was trained on, in order, if they are kept."""
+    folder: Path | None = None
+    """Where it was loaded from."""
 
     @cached_property
     def speller(self) -> Speller:
@@ -131,7 +133,7 @@ def load_model(folder: Path, transformer: TransformerConfig = TransformerConfig(
         ) from error
     end = int(vocabulary.lookup([SENTENCE_END])[0])
     lm = RecurrentModel(encoder, head, end)
-    return Pretrained(lm, vocabulary, tokenizer, config, curve, text)
+    return Pretrained(lm, vocabulary, tokenizer, config, curve, text, folder)
 
 
 def from_transformers(

@@ -15,7 +15,7 @@ from unbounded.predict.distribution import Distribution, Mixed
 from unbounded.predict.experts import Expert
 from unbounded.predict.mixture import Mixture
 from unbounded.states import part, under
-from unbounded.types import Hidden, Ids, Probs, Table
+from unbounded.types import Hidden, Ids, Probs, State, Table
 
 
 @dataclass(frozen=True)
@@ -71,13 +71,16 @@ class OnlineModel:
         parts = [expert.predict(self._hidden) for expert in self.experts.values()]
         return Mixed(parts, self.mixture.weights_for(self._hidden[0]))
 
-    def ahead(self, words: Sequence[str]) -> tuple[Reading, "OnlineModel"]:
+    def ahead(
+        self, words: Sequence[str], advanced: tuple[Hidden, State] | None = None
+    ) -> tuple[Reading, "OnlineModel"]:
         """Score words without learning them, and a model that stands behind them; changes nothing.
 
-        Only the mixture of that model learns: it shares the experts, and is for asking.
+        Only the mixture of that model learns: it shares the experts, and is for asking. Whoever has
+        let the network go on already, from `network_state` over the words' `ids`, says to where.
         """
-        ids = self._lookup(words)
-        after, state = self.lm.advance(self._state, ids)
+        ids = self.ids(words)
+        after, state = advanced or self.lm.advance(self._state, ids)
         reading, twin = self.behind(words, ids, after)
         twin._state = state
         return reading, twin
@@ -117,7 +120,7 @@ class OnlineModel:
         twin.experts, twin.mixture = dict(experts), mixture
         return twin
 
-    def _lookup(self, words: Sequence[str]) -> Ids:
+    def ids(self, words: Sequence[str]) -> Ids:
         """The ids of words; a stranger gets one beyond the vocabulary, and keeps it."""
         ids = self.vocabulary.lookup(words)
         strangers: dict[str, int] = {}
@@ -125,6 +128,11 @@ class OnlineModel:
             next_id = len(self.vocabulary) + len(strangers)
             ids[place] = strangers.setdefault(words[place], next_id)
         return ids
+
+    @property
+    def network_state(self) -> State:
+        """Where the network stands, for it to go on from."""
+        return self._state
 
     @property
     def hidden(self) -> Hidden:

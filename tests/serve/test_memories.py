@@ -1,0 +1,172 @@
+"""What the service does is what the library does."""
+
+import math
+from pathlib import Path
+
+import pytest
+
+import unbounded
+from tests.serve.living import Client
+from unbounded.lm import Pretrained
+
+TEXT = "The zorble ate the grass.\nThe zorble slept, and the people of America were glad."
+QUESTION = "The zorble ate the"
+
+
+@pytest.fixture(scope="module")
+def direct(tmp_path_factory: pytest.TempPathFactory, model: Pretrained) -> unbounded.KeptMemory:
+    """The library, which has read the same."""
+    memory = unbounded.open(tmp_path_factory.mktemp("direct") / "m", model)
+    memory.read(TEXT, "diary")
+    return memory
+
+
+@pytest.fixture
+def notes(client: Client) -> str:
+    path = "/v1/memories/notes"
+    if client.ask("GET", path).status_code == 404:
+        client.post("/v1/memories", name="notes")
+        client.post(f"{path}/read", text=TEXT, document="diary")
+    return path
+
+
+def test_a_memory_is_made_listed_looked_at_and_deleted(client: Client) -> None:
+    made = client.post("/v1/memories", name="short-lived")
+    assert (made["name"], made["entries"], made["documents"]) == ("short-lived", 0, 0)
+    assert {"name": "short-lived", "entries": 0} in client.get("/v1/memories")["memories"]
+    client.post("/v1/memories/short-lived/read", text="It rains.", document="a")
+    stats = client.get("/v1/memories/short-lived")
+    assert (stats["entries"], stats["documents"]) == (4, 1)
+    (document,) = client.get("/v1/memories/short-lived/documents")["documents"]
+    assert (document["name"], document["words"]) == ("a", 4)
+    client.good("DELETE", "/v1/memories/short-lived")
+    assert client.refused(404, "GET", "/v1/memories/short-lived") == "no_memory"
+    assert "short-lived" not in {one["name"] for one in client.get("/v1/memories")["memories"]}
+    assert client.post("/v1/memories", name="short-lived")["entries"] == 0
+    client.good("DELETE", "/v1/memories/short-lived")
+
+
+def test_reading_says_what_the_library_says(
+    client: Client, model: Pretrained, tmp_path: Path
+) -> None:
+    client.post("/v1/memories", name="same")
+    with unbounded.open(tmp_path / "m", model) as memory:
+        for text in (TEXT, TEXT.upper(), ""):
+            path = "/v1/memories/same/read"
+            answer = client.post(path, text=text, document="diary", per_word=True)
+            if not text:
+                assert (answer["words"], answer["perplexity"]) == (0, None)
+                continue
+            mine = memory.read(text, "diary")
+            assert answer["nats"] == pytest.approx(mine.nats.tolist(), abs=1e-4)
+            static = [-math.log(prob) for prob in mine.static.tolist()]
+            assert answer["static_nats"] == pytest.approx(static, abs=1e-4)
+            assert answer["perplexity"] == pytest.approx(mine.perplexity)
+            assert answer["entries"] == len(memory)
+            assert sum(answer["weights"].values()) == pytest.approx(1)
+
+
+def test_scoring_says_what_the_library_says_and_where_words_stand(
+    client: Client, notes: str, direct: unbounded.KeptMemory
+) -> None:
+    text = "  The ZORBLE slept…\n\nİt did."
+    before = client.get(notes)
+    answer = client.post(f"{notes}/score", text=text, shares=True)
+    mine = direct.score(text)
+    words = answer["words"]
+    assert [one["word"] for one in words] == list(mine.words)
+    # Not to the bit: texts of several users may go through the network side by side.
+    assert [one["prob"] for one in words] == pytest.approx(mine.prob.tolist(), rel=1e-4)
+    assert [one["static"] for one in words] == pytest.approx(mine.static.tolist(), rel=1e-4)
+    for one in words:
+        assert sum(one["shares"]) == pytest.approx(1, abs=1e-3)
+    there = [text[one["start"] : one["end"]] for one in words]
+    assert there == ["The", "ZORBLE", "slept", "…", "\n", "İt", "did", ".", ""]
+    assert client.get(notes) == before
+    assert client.post(f"{notes}/score", text=" ")["words"] == []
+
+
+def test_predicting_names_words_shares_and_passages(
+    client: Client, notes: str, direct: unbounded.KeptMemory
+) -> None:
+    answer = client.post(f"{notes}/predict", text=QUESTION, n=5, sources=2, word="zorble")
+    mine = direct.predict(QUESTION, 5, sources=2)
+    assert [one["word"] for one in answer["words"]] == [guess.word for guess in mine.words]
+    for one, guess in zip(answer["words"], mine.words, strict=True):
+        assert one["prob"] == pytest.approx(guess.prob, rel=1e-4)
+        assert one["shares"] == pytest.approx(guess.shares, abs=1e-4)
+        assert [s["text"] for s in one["sources"]] == [s.text for s in guess.sources]
+    assert answer["words"][0]["word"] == "grass"
+    assert answer["words"][0]["sources"][0]["document"] == "diary"
+    asked = answer["asked"]
+    assert asked["word"] == "zorble"
+    assert "zorble" in asked["sources"][0]["text"]
+    score = direct.score(f"{QUESTION} zorble")
+    assert asked["prob"] == pytest.approx(score.prob[4], rel=1e-4)
+    whole = client.post(f"{notes}/predict", text=QUESTION, n=100)
+    assert sum(one["prob"] for one in whole["words"]) + whole["stranger"] < 1.0001
+
+
+def test_a_word_that_nobody_knows_is_explained_too(client: Client, notes: str) -> None:
+    asked = client.post(f"{notes}/predict", text=QUESTION, word="fribbles")["asked"]
+    assert 0 < asked["prob"] < 1e-2
+    assert asked["sources"] == []
+
+
+def test_completing_is_repeatable_and_streams_the_same(client: Client, notes: str) -> None:
+    body = {"text": QUESTION, "words": 8, "seed": 3}
+    whole = client.post(f"{notes}/complete", **body)
+    assert whole["words"] == 8
+    assert whole == client.post(f"{notes}/complete", **body)
+    *pieces, done = client.events(f"{notes}/complete", **body, stream=True)
+    assert done == "[DONE]"
+    assert "".join(piece["text"] for piece in pieces) == whole["text"]
+    greedy = client.post(f"{notes}/complete", text=QUESTION, words=3, temperature=0)
+    assert greedy["text"].startswith(" grass")
+
+
+def test_a_long_text_is_told_as_it_is_read(client: Client) -> None:
+    client.post("/v1/memories", name="long")
+    text = "\n".join(f"Sentence {n} is about the number {n % 7}." for n in range(400))
+    events = list(client.events("/v1/memories/long/read", text=text, document="l", stream=True))
+    assert [one["event"] for one in (events[0], events[-1])] == ["accepted", "done"]
+    progress = [one for one in events if one["event"] == "progress"]
+    assert len(progress) > 3
+    seen = [one["characters"] for one in progress]
+    assert seen == sorted(seen)
+    assert seen[-1] == len(text)
+    assert events[-1]["words"] == events[-1]["entries"] == progress[-1]["words"]
+    assert progress[-1]["perplexity"] < progress[0]["perplexity"]
+
+
+def test_forgetting_makes_it_as_if_never_read(client: Client) -> None:
+    path = "/v1/memories/forgetful"
+    client.post("/v1/memories", name="forgetful")
+    client.post(f"{path}/read", text="It rains.", document="weather")
+    before = client.post(f"{path}/score", text=TEXT)
+    client.post(f"{path}/read", text=TEXT, document="diary")
+    known = client.post(f"{path}/score", text=TEXT)
+    assert known["perplexity"] < before["perplexity"] / 2
+    gone = client.post(f"{path}/forget", document="diary")
+    assert gone == {"forgotten": len(known["words"]), "entries": 4}
+    assert client.post(f"{path}/score", text=TEXT)["words"] == before["words"]
+    client.post(f"{path}/read", text=TEXT, document="diary")
+    assert client.post(f"{path}/forget", matching="Zorble ATE the")["forgotten"] == 7
+    assert client.post(f"{path}/forget", matching=".*")["forgotten"] == 0
+    assert client.post(f"{path}/forget", before="2000-01-01T00:00:00Z")["forgotten"] == 0
+    assert client.post(f"{path}/forget", last=100)["entries"] == 0
+    assert client.refused(404, "POST", f"{path}/forget", {"document": "x"}) == "no_document"
+    assert client.refused(422, "POST", f"{path}/forget", {}) == "bad_value"
+
+
+def test_memories_know_nothing_of_each_other(client: Client) -> None:
+    for name in ("mine", "yours"):
+        client.post("/v1/memories", name=name)
+    client.post("/v1/memories/mine/read", text=TEXT * 3, document="secret")
+    for path in ("predict", "score"):
+        body = {"text": QUESTION, "n": 100} if path == "predict" else {"text": TEXT}
+        said = client.ask("POST", f"/v1/memories/yours/{path}", body).text
+        assert "secret" not in said
+    words = client.post("/v1/memories/yours/predict", text=QUESTION, n=100)["words"]
+    assert "zorble" not in {one["word"] for one in words}
+    assert client.get("/v1/memories/yours")["strangers"] == 0

@@ -1,0 +1,113 @@
+"""Whatever fits the OpenAPI page, and much that does not: no 5xx, every error a clear JSON body."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis.errors import Unsatisfiable
+from schemathesis.checks import CHECKS
+from schemathesis.core.result import Ok
+from schemathesis.generation import GenerationMode
+
+from tests.serve.living import Client, living
+from unbounded.lm import Pretrained
+from unbounded.serve.keys import Keys
+from unbounded.serve.limits import Limits
+
+# Measured: 18 operations in two modes take 35 s on a busy machine.
+EXAMPLES = 10
+
+CHECKED = {
+    "not_a_server_error",
+    "status_code_conformance",
+    "content_type_conformance",
+    "response_schema_conformance",
+    "response_headers_conformance",
+    "negative_data_rejection",
+}
+
+
+@pytest.fixture(scope="module")
+def locked(tmp_path_factory: pytest.TempPathFactory, model: Pretrained) -> Iterator[Client]:
+    root: Path = tmp_path_factory.mktemp("schema")
+    token = Keys(root).add("tester", [], "write")[1]
+    with living(root, model, keys=Keys(root), limits=Limits(memories=5000, open=8)) as url:
+        client = Client(url, token)
+        client.post("/v1/memories", name="notes")
+        client.post("/v1/memories/notes/read", text="The zorble ate the grass.", document="diary")
+        yield client
+
+
+@pytest.mark.filterwarnings("ignore:Do not use the `random` module")
+@pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE])
+def test_nothing_that_is_asked_breaks_the_service(mode: GenerationMode, locked: Client) -> None:
+    page = schemathesis.openapi.from_dict(locked.get("/v1/openapi.json"))
+    checks = [check for check in CHECKS.get_all() if check.__name__ in CHECKED]
+    assert len(checks) == len(CHECKED)
+    asked: dict[str, set[int]] = {}
+    operations = 0
+    for found in page.get_all_operations():
+        assert isinstance(found, Ok)
+        operations += 1
+        operation = found.ok()
+        cases = operation.as_strategy(generation_mode=mode)
+
+        @given(case=cases)
+        @settings(
+            max_examples=EXAMPLES,
+            deadline=None,
+            derandomize=True,
+            database=None,
+            phases=[Phase.explicit, Phase.generate],
+            suppress_health_check=list(HealthCheck),
+        )
+        def one(case: Any) -> None:
+            if mode is GenerationMode.POSITIVE:
+                _aim(case)
+            _shorten(case)
+            answer = case.call(
+                base_url=locked.url, headers={"Authorization": locked.http.headers["authorization"]}
+            )
+            asked.setdefault(case.operation.label, set()).add(answer.status_code)
+            case.validate_response(answer, checks=checks)
+            if answer.status_code >= 400:
+                error = answer.json()["error"]
+                assert error["message"]
+                assert error["code"]
+
+        try:
+            one()
+        except Unsatisfiable:
+            # Without parameters and body there is nothing to get wrong.
+            assert mode is GenerationMode.NEGATIVE
+    if mode is GenerationMode.POSITIVE:
+        assert len(asked) == operations > 15
+        assert all(
+            statuses & {200, 201} for name, statuses in asked.items() if "DELETE" not in name
+        )
+    else:
+        # An unknown header or query is no mistake, so that some are answered.
+        assert all(max(statuses) in range(400, 500) for statuses in asked.values())
+
+
+def _aim(case: Any) -> None:
+    """At a memory that is there, or nothing would get past its name; but not to delete it."""
+    if "name" in (case.path_parameters or {}):
+        case.path_parameters["name"] = "gone" if case.method == "DELETE" else "notes"
+    body = case.body if isinstance(case.body, dict) else {}
+    if "model" in body:
+        body["model"] = "notes"
+    if body.get("document") and case.path.endswith("forget"):
+        body["document"] = "diary"
+
+
+def _shorten(case: Any) -> None:
+    """Long answers are no other than short ones."""
+    name = {"complete": "words", "completions": "max_tokens"}.get(case.path.split("/")[-1])
+    if name is not None and isinstance(case.body, dict):
+        given = case.body.get(name, 256)
+        if isinstance(given, int | float) and 3 < given <= 256:
+            case.body[name] = 3

@@ -1,0 +1,76 @@
+"""`unbounded serve`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from unbounded.cli.app import CORES, app
+from unbounded.cli.kept import default_folder_trained
+from unbounded.console import say
+
+if TYPE_CHECKING:
+    from unbounded.lm import Pretrained
+
+Root = Annotated[
+    Path, typer.Argument(metavar="MEMORY_ROOT", help="Folder whose folders are the memories.")
+]
+
+
+@app.command()
+def serve(
+    root: Root,
+    model: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="MODEL",
+            help="Folder of the model [default: that of the memories there, or the small default].",
+        ),
+    ] = None,
+    host: Annotated[str, typer.Option(help="Address to listen at.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any that is free.")] = 8000,
+    without_keys: Annotated[
+        bool,
+        typer.Option("--without-keys", help="Let everybody in who can reach it, keys or none."),
+    ] = False,
+    max_memories: Annotated[int, typer.Option(min=1, help="Memories at most.")] = 256,
+    max_body: Annotated[int, typer.Option(min=1, help="Megabytes of a request at most.")] = 32,
+    seconds: Annotated[float, typer.Option(min=0.1, help="What asking may take.")] = 60.0,
+    grace: Annotated[float, typer.Option(min=0, help="Seconds to end in, when stopped.")] = 20.0,
+    threads: Annotated[int, typer.Option(min=1, help="Threads that read and ask.")] = CORES,
+    batching: Annotated[
+        bool, typer.Option(help="Let texts asked about at once share the network's steps.")
+    ] = True,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No line a request.")] = False,
+) -> None:
+    """Serve memories over HTTP, with a page; a line of JSON a request on standard error."""
+    from unbounded.errors import MissingExtra
+
+    try:
+        from unbounded.serve.limits import Limits
+        from unbounded.serve.running import chosen_keys
+        from unbounded.serve.running import serve as run
+    except ImportError as error:
+        raise MissingExtra(f"{error.name}, which the service needs,", "serve") from None
+    # Before the model is loaded: a refusal need not wait for that.
+    chosen_keys(root, host, without_keys=without_keys)
+    limits = Limits(body=max_body << 20, memories=max_memories, seconds=seconds, grace=grace)
+    run(
+        root,
+        _model(root, model),
+        host=host,
+        port=port,
+        limits=limits,
+        threads=threads,
+        without_keys=without_keys,
+        batched=batching,
+        quiet=quiet,
+        say=say,
+    )
+
+
+def _model(root: Path, model: Path | None) -> "Pretrained":
+    from unbounded.lm import load_model
+    from unbounded.serve.running import recorded_model
+
+    return load_model(model or recorded_model(root) or default_folder_trained())

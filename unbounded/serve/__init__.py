@@ -1,0 +1,1 @@
+"""The service: one model, many memories, over HTTP; and its page."""

@@ -1,0 +1,128 @@
+"""The service put together: routes, errors, life from start to stop."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, PlainTextResponse, Response
+from starlette.exceptions import HTTPException
+
+from unbounded.errors import UnboundedError
+from unbounded.lm import Pretrained
+from unbounded.serve import completions, page, routes, tokens
+from unbounded.serve.guard import LOOPBACK, CutOff, Guard
+from unbounded.serve.keys import Keys
+from unbounded.serve.limits import Limits
+from unbounded.serve.observing import Observer
+from unbounded.serve.refusals import Refused, body, from_library
+from unbounded.serve.state import Service
+from unbounded.version import __version__
+
+ABOUT = """One model, many memories. Read into a memory and it knows; ask, and it teaches nothing.
+Every error has the body `{"error": {"message", "type", "param", "code"}}`."""
+
+
+def create_app(
+    root: Path,
+    model: Pretrained,
+    *,
+    keys: Keys | None = None,
+    limits: Limits = Limits(),
+    observer: Observer | None = None,
+    threads: int = 2,
+    batched: bool = True,
+    hosts: tuple[str, ...] | None = LOOPBACK,
+) -> Guard:
+    """The service as an ASGI application; `keys` None is no keys at all, `hosts` None any host."""
+    observer = observer or Observer()
+    service = Service(
+        root,
+        model,
+        keys=keys,
+        limits=limits,
+        observer=observer,
+        threads=threads,
+        batched=batched,
+    )
+
+    @asynccontextmanager
+    async def life(app: FastAPI) -> AsyncIterator[None]:
+        service.start()
+        yield
+        await service.stop()
+
+    app = FastAPI(
+        title="unbounded",
+        description=ABOUT,
+        version=__version__,
+        lifespan=life,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/v1/openapi.json",
+        redirect_slashes=False,
+    )
+    app.state.service = service
+    app.include_router(routes.router)
+    app.include_router(completions.router)
+    app.include_router(tokens.router)
+    app.include_router(page.router)
+    _add_health(app, service)
+    _add_errors(app, observer)
+    return Guard(app, service, hosts)
+
+
+def _add_health(app: FastAPI, service: Service) -> None:
+    @app.get("/healthz", tags=["health"])
+    async def healthz() -> dict[str, str]:
+        """Whether the process lives."""
+        return {"status": "alive"}
+
+    @app.get("/readyz", tags=["health"], responses={503: {"description": "not yet, or stopping"}})
+    async def readyz(response: Response) -> dict[str, str]:
+        """Whether it takes requests."""
+        response.status_code = 200 if service.ready else 503
+        return {"status": "ready" if service.ready else "not ready"}
+
+    @app.get("/metrics", tags=["health"], response_class=PlainTextResponse)
+    async def metrics() -> Response:
+        """Figures for Prometheus."""
+        service.measure()
+        return Response(service.observer.exposition(), media_type="text/plain; version=0.0.4")
+
+
+def _add_errors(app: FastAPI, observer: Observer) -> None:
+    def answer(refused: Refused) -> Response:
+        told = body(refused.status, refused.code, str(refused))
+        return JSONResponse(told, refused.status, headers=refused.headers)
+
+    @app.exception_handler(UnboundedError)
+    async def refused(request: Request, error: UnboundedError) -> Response:
+        found = from_library(error)
+        if found.status >= 500 and found is not error:
+            observer.failed(error)
+        return answer(found)
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(request: Request, error: RequestValidationError) -> Response:
+        first = error.errors()[0]
+        if first["type"] == "json_invalid":
+            return answer(Refused(400, "bad_json", "the body is no proper JSON"))
+        # What was sent is not repeated: it may be long, and it may be private.
+        where = ".".join(str(part) for part in first["loc"][1:]) or "the body"
+        return answer(Refused(422, "bad_value", f"{where}: {first['msg']}"))
+
+    @app.exception_handler(HTTPException)
+    async def other(request: Request, error: HTTPException) -> Response:
+        if isinstance(error, CutOff):
+            return answer(error.refused)
+        words = {404: "there is nothing here", 405: "not with this method"}
+        message = words.get(error.status_code, "the request could not be understood")
+        told = body(error.status_code, f"http_{error.status_code}", message)
+        return JSONResponse(told, error.status_code, headers=error.headers)
+
+    @app.exception_handler(Exception)
+    async def failed(request: Request, error: Exception) -> Response:
+        # The guard tells the log and the user.
+        raise error

@@ -1,0 +1,138 @@
+"""Bearer tokens: random, hashed at rest, for some memories, to read or to write."""
+
+import hashlib
+import hmac
+import json
+import os
+import secrets
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import final
+
+from unbounded.errors import SettingError, StoreError
+from unbounded.files import write_aside
+from unbounded.keep import checked_name
+from unbounded.serve.refusals import Refused
+
+FILE = ".keys.json"
+"""In the folder of the memories, none of which can have this name."""
+
+RIGHTS = ("read", "write")
+EVERY = "*"
+_PREFIX = "ub_"
+
+
+@dataclass(frozen=True)
+class Key:
+    """Who may do what; the token itself is nowhere.
+
+    A token is 256 random bits, so that one round of SHA-256 is as good as a slow hash.
+    """
+
+    id: str
+    label: str
+    digest: str
+    memories: tuple[str, ...]
+    right: str
+    created: str
+
+    def sees(self, memory: str) -> bool:
+        """Whether the memory is in its scope."""
+        return EVERY in self.memories or memory in self.memories
+
+    def allows(self, memory: str, right: str) -> bool:
+        """Whether it may read from the memory, or write to it."""
+        return self.sees(memory) and (right == "read" or self.right == "write")
+
+
+ANYBODY = Key("anybody", "keys are off", "", (EVERY,), "write", "")
+"""Who asks where keys are off."""
+
+
+@final
+class Keys:
+    """The keys of one folder of memories; follows the file when another process changes it."""
+
+    def __init__(self, root: Path) -> None:
+        self.path = root / FILE
+        self._seen: tuple[int, int] | None = None
+        self._keys: tuple[Key, ...] = ()
+
+    def all(self) -> tuple[Key, ...]:
+        """Every key there is now."""
+        try:
+            stat = self.path.stat()
+        except FileNotFoundError:
+            self._seen, self._keys = None, ()
+            return ()
+        seen = stat.st_mtime_ns, stat.st_ino
+        if seen != self._seen:
+            self._keys = _read(self.path)
+            self._seen = seen
+        return self._keys
+
+    def add(self, label: str, memories: list[str], right: str) -> tuple[Key, str]:
+        """Make a key; the token is told now and never again."""
+        if right not in RIGHTS:
+            raise SettingError(f"right {right!r} is unknown; use {' or '.join(RIGHTS)}")
+        scope = tuple(dict.fromkeys(memories)) or (EVERY,)
+        for name in scope:
+            _check_scope(name)
+        token = _PREFIX + secrets.token_urlsafe(32)
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        key = Key(secrets.token_hex(4), label, digest(token), scope, right, now)
+        self._write((*self.all(), key))
+        return key, token
+
+    def remove(self, id: str) -> Key:
+        """From now on its token opens nothing."""
+        found = [key for key in self.all() if key.id == id]
+        if not found:
+            raise SettingError(f"there is no key {id!r}; 'unbounded keys list' names them")
+        self._write(tuple(key for key in self.all() if key.id != id))
+        return found[0]
+
+    def holder(self, authorization: str | None) -> Key:
+        """The key whose token a request carries."""
+        scheme, _, token = (authorization or "").partition(" ")
+        if scheme.lower() != "bearer" or not token.strip():
+            raise Refused(401, "no_key", "this needs a key: send 'Authorization: Bearer TOKEN'")
+        asked = digest(token.strip())
+        found: Key | None = None
+        # All of them, in constant time each: how long it takes says nothing.
+        for key in self.all():
+            if hmac.compare_digest(key.digest, asked):
+                found = key
+        if found is None:
+            raise Refused(401, "bad_key", "that key is unknown here, or was removed")
+        return found
+
+    def _write(self, keys: tuple[Key, ...]) -> None:
+        text = json.dumps({"keys": [asdict(key) for key in keys]}, indent=1)
+
+        def write(aside: Path) -> None:
+            file = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            with os.fdopen(file, "w", encoding="utf-8") as out:
+                out.write(text + "\n")
+
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        write_aside(self.path, write)
+
+
+def digest(token: str) -> str:
+    """What is kept of a token."""
+    return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()
+
+
+def _check_scope(name: str) -> None:
+    if name != EVERY:
+        checked_name(name)
+
+
+def _read(path: Path) -> tuple[Key, ...]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))["keys"]
+        return tuple(Key(**{**key, "memories": tuple(key["memories"])}) for key in found)
+    except (ValueError, KeyError, TypeError) as error:
+        raise StoreError(f"{path} is damaged ({error}); make the keys anew") from None

@@ -1,0 +1,96 @@
+"""Reading a text into a memory, and telling how far it is."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from unbounded.corpus import Line
+from unbounded.keep import KeptMemory
+from unbounded.serve.asking import Tally
+from unbounded.serve.events import Events
+from unbounded.serve.refusals import Refused
+from unbounded.serve.schemas import ReadRequest
+from unbounded.serve.state import Service
+
+
+async def read_all(
+    service: Service, name: str, asked: ReadRequest, told: Events | None
+) -> dict[str, Any]:
+    """Read the whole text; what it returns is durable. Failures are told too, where one listens."""
+    try:
+        found = await _read(service, name, asked, told)
+    except Exception as error:
+        if not isinstance(error, Refused):
+            service.observer.failed(error, memory=name)
+        if told is None:
+            raise
+        told.fail(error)
+        return {}
+    if told is not None:
+        told.put({"event": "done", **found})
+        told.end()
+    return found
+
+
+async def _read(
+    service: Service, name: str, asked: ReadRequest, told: Events | None
+) -> dict[str, Any]:
+    lines = _Lines(asked.text, asked.document)
+    tally, nats, static = Tally(), [], []
+    weights: dict[str, float] = {}
+    async with service.shelf.lane(name) as lane:
+        before = len(lane.memory.online.vocabulary)
+        if told is not None:
+            told.put({"event": "accepted", "characters": len(asked.text)})
+        async for reading in lane.follow(iter(lines), asked.time):
+            alone, memory = tally.add(reading)
+            weights = _weights(reading.experts, reading.weights[-1].tolist())
+            service.observer.words.labels("read").inc(len(memory))
+            if asked.per_word:
+                nats += memory.round(4).tolist()
+                static += alone.round(4).tolist()
+            if told is not None:
+                told.put(
+                    {
+                        "event": "progress",
+                        "words": tally.words,
+                        "characters": lines.seen,
+                        "entries": len(lane.memory),
+                        **_news(lane.memory, before),
+                        **tally.perplexities(),
+                        "weights": weights,
+                        "nats": float(memory.mean()),
+                        "static_nats": float(alone.mean()),
+                        "block": len(memory),
+                    }
+                )
+        return {
+            "words": tally.words,
+            **_news(lane.memory, before),
+            "entries": len(lane.memory),
+            **tally.perplexities(),
+            "weights": weights,
+            **({"nats": nats, "static_nats": static} if asked.per_word else {}),
+        }
+
+
+def _news(memory: KeptMemory, before: int) -> dict[str, int]:
+    return {"new_words": len(memory.online.vocabulary) - before}
+
+
+def _weights(experts: tuple[str, ...], weights: list[float]) -> dict[str, float]:
+    return dict(zip(experts, weights, strict=True))
+
+
+class _Lines:
+    """The lines of a text, and how many characters of it were taken."""
+
+    def __init__(self, text: str, document: str) -> None:
+        self._text = text
+        self._document = document
+        self.seen = 0
+
+    def __iter__(self) -> Iterator[Line]:
+        for number, line in enumerate(self._text.split("\n"), 1):
+            self.seen += len(line) + 1
+            yield Line(self._document, number, line)
+        self.seen = len(self._text)

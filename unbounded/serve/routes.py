@@ -1,0 +1,276 @@
+"""`/v1/memories`: make, list, look at, delete, read, score, predict, complete, forget."""
+
+import asyncio
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Request
+from fastapi.responses import JSONResponse, Response
+
+from unbounded.keep import Budget, KeptMemory
+from unbounded.keep.names import LONGEST, PATTERN
+from unbounded.serve import schemas
+from unbounded.serve.access import Asked, Holder, about, require
+from unbounded.serve.asking import documents, predicted, scored
+from unbounded.serve.documented import refusals
+from unbounded.serve.events import DONE, Events, streamed
+from unbounded.serve.places import Placed, place
+from unbounded.serve.reading import read_all
+from unbounded.serve.refusals import Refused
+from unbounded.serve.state import Service
+from unbounded.serve.stepping import ahead, begin_telling, within
+from unbounded.serve.writing import Manner, write
+
+router = APIRouter(prefix="/v1/memories", tags=["memories"])
+Name = Annotated[str, Path(pattern=PATTERN, max_length=LONGEST, examples=["notes"])]
+
+
+@router.post(
+    "",
+    status_code=201,
+    response_model=schemas.Stats,
+    responses=refusals(409, 413, 415, body=True),
+)
+async def make(request: Request, asked: schemas.NewMemory, service: Asked, key: Holder) -> Any:
+    """Make a memory that has read nothing."""
+    require(key, asked.name, "write")
+    about(request)["memory"] = asked.name
+    budget = None if asked.max_entries is None else Budget(asked.max_entries, asked.policy)
+    await service.shelf.make(asked.name, budget)
+    return await _stats(service, asked.name)
+
+
+@router.get("", response_model=schemas.Memories, responses=refusals())
+async def list_memories(service: Asked, key: Holder) -> Any:
+    """The memories that the key may see."""
+    lanes = service.shelf.opened()
+    names = [name for name in service.shelf.names() if key.sees(name)]
+    return {
+        "memories": [
+            {"name": name, "entries": len(lanes[name].memory) if name in lanes else None}
+            for name in names
+        ]
+    }
+
+
+@router.get("/{name}", response_model=schemas.Stats, responses=refusals(404, named=True))
+async def stats(request: Request, name: Name, service: Asked, key: Holder) -> Any:
+    """What a memory holds."""
+    _enter(request, name, key, "read")
+    return await _stats(service, name)
+
+
+@router.delete("/{name}", response_model=schemas.Deleted, responses=refusals(404, named=True))
+async def delete(request: Request, name: Name, service: Asked, key: Holder) -> Any:
+    """Take a memory away, files and all."""
+    _enter(request, name, key, "write")
+    await service.shelf.delete(name)
+    return {"deleted": name}
+
+
+@router.get(
+    "/{name}/documents", response_model=schemas.Documents, responses=refusals(404, named=True)
+)
+async def list_documents(request: Request, name: Name, service: Asked, key: Holder) -> Any:
+    """What it has read, and how much of each is left."""
+    _enter(request, name, key, "read")
+    async with service.shelf.lane(name) as lane:
+        found = await within(service, lane.ask(documents))
+    return {
+        "documents": [
+            one | {"time": datetime.fromtimestamp(one["time"], UTC).isoformat()} for one in found
+        ]
+    }
+
+
+@router.post(
+    "/{name}/read",
+    response_model=schemas.ReadAnswer,
+    responses=refusals(404, 413, 415, named=True, body=True, streams=True),
+)
+async def read(
+    request: Request, name: Name, asked: schemas.ReadRequest, service: Asked, key: Holder
+) -> Response:
+    """Read a text: durable before the answer; a text once begun is read even if the user leaves."""
+    _enter(request, name, key, "write")
+    _check_length(asked.text, service.limits.text)
+    told = Events() if asked.stream else None
+    work = service.begin(read_all(service, name, asked, told))
+    if told is not None:
+        await told.begun()
+        return streamed(told)
+    found = await asyncio.shield(work)
+    about(request)["words"] = found["words"]
+    return JSONResponse(found)
+
+
+@router.post(
+    "/{name}/score",
+    response_model=schemas.ScoreAnswer,
+    responses=refusals(404, 413, 415, named=True, body=True),
+)
+async def score(
+    request: Request, name: Name, asked: schemas.ScoreRequest, service: Asked, key: Holder
+) -> Response:
+    """How surprising each word is, to the network alone and with the memory; teaches nothing."""
+    _enter(request, name, key, "read")
+    _check_length(asked.text, service.limits.ask)
+    placed = place(asked.text, service.model.tokenizer, ended=True)
+
+    async def work() -> dict[str, Any]:
+        async with service.shelf.lane(name) as lane, lane.held() as memory:
+            advanced = await ahead(lane, memory, placed.words)
+            return await service.workers.run(
+                lambda: scored(memory, placed, shares=asked.shares, advanced=advanced)
+            )
+
+    found = await within(service, work())
+    about(request)["words"] = len(placed.words)
+    service.observer.words.labels("scored").inc(len(placed.words))
+    return JSONResponse(found)
+
+
+@router.post(
+    "/{name}/predict",
+    response_model=schemas.PredictAnswer,
+    responses=refusals(404, 413, 415, named=True, body=True),
+)
+async def predict(
+    request: Request, name: Name, asked: schemas.PredictRequest, service: Asked, key: Holder
+) -> Response:
+    """The likeliest next words, by whose word, and from which passages; teaches nothing."""
+    _enter(request, name, key, "read")
+    placed = _before(service, asked.text)
+
+    async def work() -> dict[str, Any]:
+        async with service.shelf.lane(name) as lane, lane.held() as memory:
+            advanced = await ahead(lane, memory, placed.words)
+            return await service.workers.run(
+                lambda: predicted(
+                    memory,
+                    placed.words,
+                    n=asked.n,
+                    sources=asked.sources,
+                    word=asked.word,
+                    advanced=advanced,
+                )
+            )
+
+    found = await within(service, work())
+    service.observer.words.labels("predicted").inc()
+    return JSONResponse(found)
+
+
+@router.post(
+    "/{name}/complete",
+    response_model=schemas.CompleteAnswer,
+    responses=refusals(404, 413, 415, named=True, body=True, streams=True),
+)
+async def complete(
+    request: Request, name: Name, asked: schemas.CompleteRequest, service: Asked, key: Holder
+) -> Response:
+    """Go on writing; with `stream`, an event a word."""
+    _enter(request, name, key, "read")
+    placed = _before(service, asked.text)
+    seed = 0 if asked.seed is None else asked.seed
+    manner = Manner(asked.words, asked.temperature, asked.top_p, seed)
+
+    def pieces(memory: KeptMemory) -> Iterator[dict[str, Any]]:
+        for piece in write(memory, placed.words, manner, spaced=_spaced(asked.text)):
+            yield {"text": piece.text}
+
+    told = await begin_telling(service, name, pieces, [DONE])
+    if asked.stream:
+        return streamed(told)
+    found = [piece async for piece in told]
+    _check_ended(found)
+    return JSONResponse(
+        {"text": "".join(piece["text"] for piece in found[:-1]), "words": len(found) - 1}
+    )
+
+
+@router.post(
+    "/{name}/forget",
+    response_model=schemas.Forgotten,
+    responses=refusals(404, 413, 415, named=True, body=True),
+)
+async def forget(
+    request: Request, name: Name, asked: schemas.ForgetRequest, service: Asked, key: Holder
+) -> Any:
+    """Be as if some words had never been read; durable before the answer."""
+    _enter(request, name, key, "write")
+    matching = asked.matching
+    if matching is not None:
+        # As it stands in a memory, and never as a pattern: some patterns take for ever.
+        words = [word for line in matching.split("\n") for word in _words(service, line)]
+        if not words:
+            raise Refused(422, "bad_value", "'matching' has no word in it; give some")
+        matching = r"(?<!\S)" + re.escape(" ".join(words)) + r"(?!\S)"
+
+    def work(memory: KeptMemory) -> dict[str, int]:
+        if asked.document is not None:
+            _check_document(memory, asked.document)
+        gone = memory.forget(
+            document=asked.document, before=asked.before, matching=matching, last=asked.last
+        )
+        if gone and asked.compact:
+            memory.compact()
+        return {"forgotten": gone, "entries": len(memory)}
+
+    async def task() -> dict[str, int]:
+        async with service.shelf.lane(name) as lane:
+            return await lane.forget(work)
+
+    found: dict[str, int] = await asyncio.shield(service.begin(task()))
+    about(request)["words"] = found["forgotten"]
+    service.observer.words.labels("forgotten").inc(found["forgotten"])
+    return found
+
+
+def _enter(request: Request, name: str, key: Any, right: str) -> None:
+    about(request)["memory"] = name
+    require(key, name, right)
+
+
+async def _stats(service: Service, name: str) -> dict[str, Any]:
+    async with service.shelf.lane(name) as lane:
+        found = await within(service, lane.ask(lambda memory: memory.stats()))
+    return {
+        "name": name,
+        **{field: found[field] for field in schemas.Stats.model_fields if field != "name"},
+    }
+
+
+def _before(service: Service, text: str) -> Placed:
+    """The words before what is asked for."""
+    _check_length(text, service.limits.ask)
+    return place(text, service.model.tokenizer, ended=False)
+
+
+def _words(service: Service, line: str) -> list[str]:
+    return service.model.tokenizer.words(line)
+
+
+def _check_ended(events: list[Any]) -> None:
+    """Refuse what did not come to its end."""
+    if not events or events[-1] != DONE:
+        raise Refused(503, "too_slow", "it could not be finished; ask for less", retry_after=5)
+
+
+def _spaced(text: str) -> bool:
+    return not text or text[-1].isspace()
+
+
+def _check_length(text: str, limit: int) -> None:
+    if len(text) > limit:
+        raise Refused(
+            413, "too_long", f"a text of {len(text):,} characters; at most {limit:,} are taken here"
+        )
+
+
+def _check_document(memory: KeptMemory, name: str) -> None:
+    named = re.compile(re.escape(name) + r"(#\d+)?")
+    if not any(named.fullmatch(one.name) for one in memory.store.ledger.documents):
+        raise Refused(404, "no_document", "the memory never read a document of that name")

@@ -1,0 +1,352 @@
+"""What requests and answers look like; the OpenAPI page is made of this."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+
+from unbounded.keep.names import LONGEST, PATTERN
+
+TEXT = r"^[^\x00]*$"
+LABEL = r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]+$"
+
+Name = Annotated[str, Field(pattern=PATTERN, max_length=LONGEST, examples=["notes"])]
+Seed = Annotated[int, Field(ge=0, lt=2**63)]
+
+
+class Body(BaseModel):
+    """A request: a member that nobody knows is refused."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class ErrorDetail(BaseModel):
+    """What went wrong."""
+
+    message: str
+    type: str
+    param: str | None
+    code: str
+
+
+class Error(BaseModel):
+    """Every answer that is an error has this body."""
+
+    error: ErrorDetail
+
+
+class NewMemory(Body):
+    """A memory to be made."""
+
+    name: Name
+    max_entries: Annotated[int, Field(ge=1024, le=10**9)] | None = Field(
+        None, description="Entries that it may have at most; none is no limit."
+    )
+    policy: Literal["age", "surprise"] = Field("age", description="What goes first when full.")
+
+
+class Listed(BaseModel):
+    """A memory in the list; how much it holds is known of those that are open."""
+
+    name: str
+    entries: int | None
+
+
+class Memories(BaseModel):
+    """The memories that a key may see."""
+
+    memories: list[Listed]
+
+
+class Stats(BaseModel):
+    """What a memory holds."""
+
+    name: str
+    entries: int
+    words: int
+    strangers: int = Field(description="Words that the network never knew.")
+    documents: int
+    forgotten: int
+    bytes: int
+    words_by_day: dict[str, int]
+
+
+class Document(BaseModel):
+    """Something that was read, and how much of it is left."""
+
+    name: str
+    words: int
+    time: datetime
+
+
+class Documents(BaseModel):
+    """In the order of their first words."""
+
+    documents: list[Document]
+
+
+class Deleted(BaseModel):
+    """A memory that is no more."""
+
+    deleted: str
+
+
+class ReadRequest(Body):
+    """A text to be read: a sentence a line. It is on disk before the answer."""
+
+    text: Annotated[str, Field(pattern=TEXT, examples=["The zorble ate the grass."])]
+    document: Annotated[
+        str, Field(pattern=LABEL, min_length=1, max_length=200, examples=["diary"])
+    ] = "text"
+    time: AwareDatetime | None = Field(None, description="When it was written; none is now.")
+    stream: bool = Field(False, description="Tell how far it is, as server-sent events.")
+    per_word: bool = Field(False, description="Give the surprise of every word, in nats.")
+
+
+class ReadAnswer(BaseModel):
+    """What was read; durable."""
+
+    words: int
+    new_words: int
+    entries: int
+    perplexity: float | None
+    static_perplexity: float | None
+    weights: dict[str, float]
+    nats: list[float] | None = None
+    static_nats: list[float] | None = None
+
+
+class ScoreRequest(Body):
+    """A text to be scored, which teaches nothing."""
+
+    text: Annotated[str, Field(pattern=TEXT, examples=["The zorble ate the grass."])]
+    shares: bool = Field(False, description="Give each expert's share in each probability.")
+
+
+class ScoredWord(BaseModel):
+    """A word, where it stands (in characters), and how likely it was."""
+
+    word: str
+    start: int
+    end: int
+    prob: float
+    static: float
+    shares: list[float] | None = None
+
+
+class ScoreAnswer(BaseModel):
+    """Each word of a text, to the network alone and with the memory."""
+
+    experts: list[str]
+    words: list[ScoredWord]
+    entries: int
+    perplexity: float | None
+    static_perplexity: float | None
+
+
+class PredictRequest(Body):
+    """What comes next, after a text that goes on."""
+
+    text: Annotated[str, Field(pattern=TEXT, examples=["The zorble"])] = ""
+    n: Annotated[int, Field(ge=1, le=100)] = 10
+    sources: Annotated[int, Field(ge=0, le=20)] = 3
+    word: (
+        Annotated[str, Field(pattern=r"^[^\s\x00]+$", max_length=1000, examples=["ate"])] | None
+    ) = Field(None, description="A word to explain beside the likeliest.")
+
+
+class Passage(BaseModel):
+    """A place that was read and speaks for a word."""
+
+    word: str
+    weight: float
+    document: str
+    line: int
+    time: datetime
+    text: str
+
+
+class Guess(BaseModel):
+    """A word, how likely it is, each expert's share in that, and what speaks for it."""
+
+    word: str
+    prob: float
+    shares: dict[str, float]
+    sources: list[Passage]
+
+
+class PredictAnswer(BaseModel):
+    """The likeliest next words."""
+
+    words: list[Guess]
+    asked: Guess | None
+    stranger: float
+    weights: dict[str, float]
+    entries: int
+
+
+class CompleteRequest(Body):
+    """Go on writing after a text."""
+
+    text: Annotated[str, Field(pattern=TEXT, examples=["The zorble"])] = ""
+    words: Annotated[int, Field(ge=1, le=256)] = 20
+    temperature: Annotated[float, Field(ge=0, le=5)] = 1.0
+    top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
+    seed: Seed | None = None
+    stream: bool = False
+
+
+class CompleteAnswer(BaseModel):
+    """What was written."""
+
+    text: str
+    words: int
+
+
+class ForgetRequest(Body):
+    """What to forget: exactly one of these. `matching` is text to be found in a line."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [{"document": "diary"}],
+            "oneOf": [
+                {"required": [name], "properties": {name: {"not": {"type": "null"}}}}
+                for name in ("document", "before", "matching", "last")
+            ],
+        },
+    )
+
+    document: Annotated[str, Field(pattern=LABEL, min_length=1, max_length=200)] | None = None
+    before: AwareDatetime | None = None
+    matching: Annotated[str, Field(pattern=TEXT, min_length=1, max_length=1000)] | None = None
+    last: Annotated[int, Field(ge=1, le=10**12)] | None = None
+    compact: bool = Field(True, description="Take it out of the files too.")
+
+
+class Forgotten(BaseModel):
+    """How many words are no more, and how many are left."""
+
+    forgotten: int
+    entries: int
+
+
+Prompts = Annotated[list[Annotated[str, Field(pattern=TEXT)]], Field(min_length=1, max_length=64)]
+Token = Annotated[int, Field(ge=0, lt=2**31)]
+TokenPrompt = Annotated[list[Token], Field(min_length=1, max_length=100_000)]
+TokenPrompts = Annotated[list[TokenPrompt], Field(min_length=1, max_length=64)]
+
+
+class TokenizeRequest(BaseModel):
+    """A text to be cut into tokens; other members are taken and ignored."""
+
+    prompt: Annotated[str, Field(pattern=TEXT, examples=["The zorble"])]
+
+
+class TokenizeAnswer(BaseModel):
+    """Its tokens."""
+
+    tokens: list[int]
+    count: int
+    max_model_len: int
+
+
+class DetokenizeRequest(BaseModel):
+    """Tokens to be put together."""
+
+    tokens: Annotated[list[Token], Field(max_length=100_000, examples=[[1, 2]])]
+
+
+class DetokenizeAnswer(BaseModel):
+    """Their text."""
+
+    prompt: str
+
+
+class TokenizerInfo(BaseModel):
+    """What tokens there are."""
+
+    tokenizer_class: str
+    eos_token: str
+    vocab_size: int
+    model_max_length: int
+
+
+class CompletionRequest(BaseModel):
+    """As the official client sends it; a memory is a model."""
+
+    model: Name
+    prompt: (
+        Annotated[str, Field(pattern=TEXT, examples=["The zorble"])]
+        | Prompts
+        | TokenPrompt
+        | TokenPrompts
+    ) = ""
+    max_tokens: Annotated[int, Field(ge=0, le=256)] | None = 16
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = 1.0
+    top_p: Annotated[float, Field(gt=0, le=1)] | None = 1.0
+    n: Annotated[int, Field(ge=1, le=8)] | None = 1
+    logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
+    echo: bool | None = False
+    stop: (
+        Annotated[str, Field(min_length=1, max_length=200)]
+        | Annotated[list[Annotated[str, Field(min_length=1, max_length=200)]], Field(max_length=16)]
+        | None
+    ) = None
+    seed: Seed | None = None
+    stream: bool | None = False
+    stream_options: dict[str, Any] | None = None
+    user: str | None = None
+
+
+class LogProbs(BaseModel):
+    """Of each token: a word as it stands in the text, with the space before it."""
+
+    tokens: list[str]
+    token_logprobs: list[float]
+    top_logprobs: list[dict[str, float]] | None
+    text_offset: list[int]
+
+
+class Choice(BaseModel):
+    """One completion."""
+
+    text: str
+    index: int
+    logprobs: LogProbs | None
+    finish_reason: str | None
+
+
+class Usage(BaseModel):
+    """Words are the tokens."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
+
+
+class Completion(BaseModel):
+    """As the official client reads it."""
+
+    id: str
+    object: str = "text_completion"
+    created: int
+    model: str
+    choices: list[Choice]
+    usage: Usage | None = None
+
+
+class Model(BaseModel):
+    """A memory, as a model."""
+
+    id: str
+    object: str = "model"
+    created: int
+    owned_by: str = "unbounded"
+
+
+class Models(BaseModel):
+    """All that a key may see."""
+
+    object: str = "list"
+    data: list[Model]

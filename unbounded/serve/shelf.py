@@ -1,0 +1,163 @@
+"""All memories of one folder: made, found, opened when needed, closed when not."""
+
+import asyncio
+import os
+import shutil
+import time
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import final
+
+import unbounded.keep
+from unbounded.errors import StoreError
+from unbounded.keep import Budget, KeptMemory
+from unbounded.lm import Pretrained
+from unbounded.serve.batching import Batching
+from unbounded.serve.lane import Lane
+from unbounded.serve.limits import Limits
+from unbounded.serve.names import checked_name
+from unbounded.serve.refusals import Refused
+from unbounded.serve.workers import Workers
+from unbounded.store.layout import NAME
+
+_GONE = ".deleted-"
+
+
+@final
+class Shelf:
+    """One model and its memories. A name is looked up among those that are there: no path is made
+    of what a request says, but for a new memory whose name was checked."""
+
+    def __init__(
+        self,
+        root: Path,
+        model: Pretrained,
+        workers: Workers,
+        limits: Limits,
+        *,
+        batching: Batching | None = None,
+        say: Callable[[str, str], None] = lambda name, event: None,
+    ) -> None:
+        self.root = root
+        self.model = model
+        self.workers = workers
+        self.limits = limits
+        self._batching = batching
+        self._say = say
+        self._open: dict[str, Lane] = {}
+        self._opening: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._making = asyncio.Lock()
+
+    def names(self) -> list[str]:
+        """The memories that there are."""
+        found: list[str] = []
+        for path in self.root.iterdir():
+            try:
+                name = checked_name(path.name)
+            except Refused:
+                continue
+            if (path / NAME).is_file():
+                found.append(name)
+        return sorted(found)
+
+    def opened(self) -> dict[str, Lane]:
+        """Those that are open now."""
+        return dict(self._open)
+
+    async def make(self, name: str, budget: Budget | None) -> None:
+        """Make a memory that has read nothing."""
+        checked_name(name)
+        async with self._making:
+            there = self.names()
+            if name in there:
+                raise Refused(409, "exists", "there is a memory of that name already")
+            if len(there) >= self.limits.memories:
+                raise Refused(
+                    409, "full", f"there are {len(there)} memories, the most; delete one first"
+                )
+            async with self._opening[name]:
+                await self._enter(name, budget)
+
+    @asynccontextmanager
+    async def lane(self, name: str) -> AsyncIterator[Lane]:
+        """The memory of that name, opened, and kept open meanwhile."""
+        self._check_there(name)
+        async with self._opening[name]:
+            lane = self._open.get(name)
+            if lane is not None and lane.broken and not lane.users:
+                await self._leave(lane)
+                lane = None
+            if lane is None:
+                self._check_there(name)
+                lane = await self._enter(name, None)
+            lane.users += 1
+        try:
+            yield lane
+        finally:
+            lane.users -= 1
+            lane.used = time.monotonic()
+
+    async def delete(self, name: str) -> None:
+        """Take a memory away, files and all, once all who came before are served."""
+        self._check_there(name)
+        async with self._opening[name]:
+            self._check_there(name)
+            lane = self._open.get(name)
+            if lane is not None:
+                await self._leave(lane)
+            await self.workers.run(lambda: self._remove(name))
+
+    async def close(self) -> None:
+        """Close them all; what was acknowledged was on disk before."""
+        for lane in list(self._open.values()):
+            await self._leave(lane)
+
+    def stop_reading(self) -> None:
+        """Let reads that are under way end at their next block."""
+        for lane in self._open.values():
+            lane.stopping = True
+
+    async def _enter(self, name: str, budget: Budget | None) -> Lane:
+        await self._make_room()
+        try:
+            memory = await self.workers.run(lambda: self._opened(name, budget))
+        except StoreError as error:
+            self._say(name, str(error))
+            raise
+        for event in memory.events:
+            self._say(name, event)
+        lane = Lane(name, memory, self.workers, self.limits, self._batching)
+        self._open[name] = lane
+        return lane
+
+    def _opened(self, name: str, budget: Budget | None) -> KeptMemory:
+        return unbounded.keep.open(self.root / name, self.model, budget=budget)
+
+    def _check_there(self, name: str) -> None:
+        """Refuse a name that is none, or of nothing: no lock is kept for it."""
+        if checked_name(name) not in self._open and name not in self.names():
+            raise Refused(404, "no_memory", "there is no memory of that name")
+
+    async def _make_room(self) -> None:
+        for lane in sorted(self._open.values(), key=lambda lane: lane.used):
+            if len(self._open) < self.limits.open:
+                break
+            if not lane.users and not self._opening[lane.name].locked():
+                async with self._opening[lane.name]:
+                    await self._leave(lane)
+
+    async def _leave(self, lane: Lane) -> None:
+        if self._open.get(lane.name) is lane:
+            del self._open[lane.name]
+        try:
+            await lane.close()
+        except (StoreError, OSError) as error:
+            self._say(lane.name, str(error))
+
+    def _remove(self, name: str) -> None:
+        """First out of sight, in one step; then away."""
+        aside = self.root / f"{_GONE}{name}-{time.time_ns()}"
+        os.rename(self.root / name, aside)
+        shutil.rmtree(aside, ignore_errors=True)

@@ -1,0 +1,87 @@
+"""Words as numbers that any text can be made of, for clients that send tokens instead of text.
+
+A word of the network is its id. Any other is spelled: a number that says so, its bytes, and a
+number that ends it. So a token is a token whatever a memory has learned meanwhile.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from unbounded.corpus import Vocabulary
+from unbounded.serve.refusals import Refused
+
+BYTES = 256
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """Tokens and the words they stand for; `last[i]` is the token with which word i ends."""
+
+    words: list[str]
+    last: list[int]
+    count: int
+
+
+@final
+class Spelling:
+    """From words to tokens and back.
+
+    >>> spelling = Spelling(Vocabulary(["the", "cat"]))
+    >>> tokens = spelling.tokens(["the", "ox"]); tokens
+    [0, 259, 114, 123, 260]
+    >>> spelling.read(tokens)
+    Tokens(words=['the', 'ox'], last=[0, 4], count=5)
+    """
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._vocabulary = vocabulary
+        self._base = vocabulary.base_size
+        self._begin, self._end = self._base + BYTES, self._base + BYTES + 1
+
+    @property
+    def size(self) -> int:
+        """How many tokens there are."""
+        return self._end + 1
+
+    def tokens(self, words: Sequence[str]) -> list[int]:
+        """The tokens of words."""
+        out: list[int] = []
+        for word, number in zip(words, self._vocabulary.lookup(words).tolist(), strict=True):
+            if 0 <= number < self._base:
+                out.append(number)
+            else:
+                out += [self._begin, *(self._base + byte for byte in word.encode()), self._end]
+        return out
+
+    def read(self, tokens: Sequence[int]) -> Tokens:
+        """The words of tokens; refuses what spells none. A word cut off at an end is a word."""
+        words: list[str] = []
+        last: list[int] = []
+        spelled: bytearray | None = None
+        for at, token in enumerate(tokens):
+            if not 0 <= token < self.size:
+                raise Refused(422, "bad_token", f"token {at} is none; there are {self.size:,}")
+            if token < self._base:
+                words += self._vocabulary.decode(np.array([token]))
+                last.append(at)
+            elif token == self._begin:
+                spelled = bytearray()
+            elif token == self._end:
+                if spelled:
+                    words.append(_word(spelled))
+                    last.append(at)
+                spelled = None
+            elif spelled is not None:
+                spelled.append(token - self._base)
+        if spelled:
+            words.append(_word(spelled))
+            last.append(len(tokens) - 1)
+        return Tokens(words, last, len(tokens))
+
+
+def _word(spelled: bytearray) -> str:
+    """A word has no white space in it, whatever was spelled."""
+    return "".join(spelled.decode("utf-8", "replace").replace("\0", "\ufffd").split()) or "\ufffd"

@@ -1,0 +1,87 @@
+"""How asking is done: within its time, and with the network's steps shared among users."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any, TypeVar
+
+from unbounded.keep import KeptMemory
+from unbounded.lm.together import Advanced
+from unbounded.serve.batching import LONGEST
+from unbounded.serve.events import Events
+from unbounded.serve.lane import Lane
+from unbounded.serve.refusals import Refused, stopping
+from unbounded.serve.state import Service
+
+T = TypeVar("T")
+
+TURN = 0.1
+"""Seconds after which whoever writes at length lets others in."""
+
+
+def too_slow(seconds: float) -> Refused:
+    """It was not done in time."""
+    return Refused(
+        503, "too_slow", f"it was not done within {seconds:g} s; ask for less", retry_after=5
+    )
+
+
+async def within(service: Service, work: Awaitable[T]) -> T:
+    """The result, if it is there in time."""
+    try:
+        async with asyncio.timeout(service.limits.seconds):
+            return await work
+    except TimeoutError:
+        raise too_slow(service.limits.seconds) from None
+
+
+async def ahead(lane: Lane, memory: KeptMemory, words: list[str]) -> Advanced | None:
+    """Let the network go over the words, in company; None if they had better go alone."""
+    if lane.batching is None or not 0 < len(words) <= LONGEST:
+        return None
+    online = memory.online
+    return await lane.batching.advance(online.network_state, online.ids(words))
+
+
+async def begin_telling(
+    service: Service, name: str, pieces: Callable[[KeptMemory], Iterator[Any]], last: list[Any]
+) -> Events:
+    """Events of a thread that asks a memory; once the first is there, or a refusal instead."""
+    events = Events()
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + service.limits.seconds
+
+    going: list[Iterator[Any]] = []
+
+    def some(memory: KeptMemory) -> bool:
+        """Tell pieces for a while; whether there are more."""
+        if not going:
+            going.append(iter(pieces(memory)))
+        turn = loop.time() + TURN
+        for piece in going[0]:
+            loop.call_soon_threadsafe(events.put, piece)
+            if events.left:
+                return False
+            if not service.ready:
+                raise stopping()
+            if loop.time() > deadline:
+                raise too_slow(service.limits.seconds)
+            if loop.time() > turn:
+                return True
+        return False
+
+    async def tell() -> None:
+        try:
+            async with service.shelf.lane(name) as lane:
+                while await lane.ask(some):
+                    pass
+            for event in last:
+                events.put(event)
+            events.end()
+        except Exception as error:
+            events.fail(error)
+            if not isinstance(error, Refused):
+                service.observer.failed(error, memory=name)
+
+    service.begin(tell())
+    await events.begun()
+    return events
