@@ -112,7 +112,7 @@ def test_keys_are_made_listed_and_removed(tmp_path: Path) -> None:
     assert left["memories"] == ["*"]
     for words, said in (
         (("remove", root, "nobody"), "there is no key 'nobody'"),
-        (("add", root, "--memory", "../up"), "can be no memory's name"),
+        (("add", root, "--memory", "../up"), "is no name for a memory"),
     ):
         ran = command("keys", *words)
         assert ran.returncode == 1
