@@ -156,8 +156,10 @@ class Index(ABC):
         low = np.zeros_like(high) if self.reach is None else np.maximum(high - self.reach, 0)
 
         def part(start: int, stop: int) -> None:
-            for first in range(start, stop, ROWS):
-                last = min(first + ROWS, stop)
+            # Queries that see few keys go in small groups, for each is shown what any of them sees.
+            group = ROWS if self.reach is None else min(ROWS, max(self.reach, 64))
+            for first in range(start, stop, group):
+                last = min(first + group, stop)
                 rows = slice(first, last)
                 nearest = Nearest(queries[rows], k, low[rows], high[rows])
                 show(nearest, last)

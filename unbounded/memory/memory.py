@@ -15,8 +15,8 @@ from unbounded.memory.threads import in_parallel
 from unbounded.states import part, under
 from unbounded.types import Distances, Hidden, Ids, Positions
 
-# Rows at a time that are looked at where they were found: with 1,024 neighbors a megabyte.
-_ROWS = 64
+# Neighbors at a time that are looked at where they were found: a megabyte of them.
+_LOOKED_AT = 65_536
 
 
 @dataclass(frozen=True)
@@ -133,8 +133,9 @@ class Memory:
         known, oldest = self._words.view, self.index.added - len(self._words)
 
         def gather(first: int, packed: Packed, base: int) -> None:
-            for start in range(0, len(packed), _ROWS):
-                some = packed[start : start + _ROWS]
+            rows = max(_LOOKED_AT // max(packed.shape[1], 1), 1)
+            for start in range(0, len(packed), rows):
+                some = packed[start : start + rows]
                 found = Neighbors(
                     np.empty(some.shape, np.float32),
                     np.empty(some.shape, np.int32),

@@ -61,6 +61,9 @@ def select(bits, positions, n, kept_bits, kept_positions, best):
     """
     k = min(len(best), n)
     best[k:] = NOTHING
+    if n <= k:
+        _pack(bits, positions, n, best)
+        return
     low, high = kth(bits, n, k)
     sure = keep(bits, positions, n, np.uint32(0), low, kept_bits, kept_positions)
     _pack(kept_bits, kept_positions, sure, best)
