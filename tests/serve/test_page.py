@@ -25,7 +25,7 @@ CHROMIUM = next(
 pytestmark = pytest.mark.skipif(
     CHROMIUM is None, reason="no Chromium here; Debian has it: apt-get install chromium"
 )
-expect.set_options(timeout=20_000)
+expect.set_options(timeout=60_000)
 TEXT = "The zorble ate the grass of the people."
 
 
@@ -46,7 +46,7 @@ def page(browser: Browser, address: str) -> Iterator[Page]:
     """A page that looks for trouble: in the console, and in where it goes."""
     with browser.new_context(viewport={"width": 1280, "height": 900}) as context:
         page = context.new_page()
-        page.set_default_timeout(20_000)
+        page.set_default_timeout(60_000)
         trouble: list[str] = []
         page.on("console", lambda said: trouble.append(said.text) if said.type == "error" else None)
         page.on("pageerror", lambda error: trouble.append(str(error)))
