@@ -51,7 +51,8 @@ class Memory:
     >>> memory.add(np.array([[0], [2]], np.float32), np.array([7, 8]))
     >>> memory.search(np.array([[3]], np.float32), k=4).words.tolist()
     [[8, 7]]
-    >>> memory.read(np.array([[3], [3]], np.float32), np.array([9, 7]), k=4).words.tolist()
+    >>> found = memory.read(np.array([[3], [3]], np.float32), np.array([9, 7]), k=4)
+    >>> found.in_order().words.tolist()
     [[8, 7, -1], [9, 8, 7]]
     """
 

@@ -25,7 +25,7 @@ COLORS = {
     "ngram": "#4d7c0f",
     "adapted": "#0891b2",
     "dynamic": "#b91c1c",
-    "knnlm": "#7c3aed",
+    "knnlm": "#6d28d9",
     "knn": "#8b5cf6",
     "knnlm-tuned": "#a21caf",
     "tuned": "#c026d3",
