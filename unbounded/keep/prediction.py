@@ -66,14 +66,9 @@ def predict(
     votes = _votes(model, weights) if sources else {}
     guesses = []
     for number, word in zip(best.tolist(), model.vocabulary.decode(best), strict=True):
-        by = dict(zip(model.experts, (shares[number] / probs[number]).tolist(), strict=True))
+        by, prob = shares[number] / probs[number], float(probs[number])
         found = votes.get(number, {})
-        if sources:
-            _add_counted(model, number, by, float(probs[number]), found)
-        top = sorted(found, key=lambda entry: (-found[entry], -entry))[:sources]
-        shown = splitter.shown(word)
-        passages = _passages(store, shown, top, [found[entry] for entry in top], splitter)
-        guesses.append(Guess(shown, float(probs[number]), by, passages))
+        guesses.append(_guess(model, store, number, word, prob, by, found, sources, splitter))
     believed = dict(zip(model.experts, weights.tolist(), strict=True))
     return Prediction(tuple(guesses), max(0.0, 1.0 - float(probs.sum())), believed)
 
@@ -84,12 +79,27 @@ def explain(model: OnlineModel, store: Store, word: str, sources: int, splitter:
     by = reading.table[0] * reading.weights[0] / reading.prob[0]
     votes = _votes(model, reading.weights[0]) if sources else {}
     number, prob = int(reading.ids[0]), float(reading.prob[0])
-    found, shown = votes.get(number, {}), splitter.shown(word)
-    shares = dict(zip(reading.experts, by.tolist(), strict=True))
+    found = votes.get(number, {})
+    return _guess(model, store, number, word, prob, by, found, sources, splitter)
+
+
+def _guess(
+    model: OnlineModel,
+    store: Store,
+    number: int,
+    word: str,
+    prob: float,
+    by: Probs,
+    votes: dict[int, float],
+    sources: int,
+    splitter: Splitter,
+) -> Guess:
+    """A word with each expert's share in it, and the passages that speak for it."""
+    shares, shown = dict(zip(model.experts, by.tolist(), strict=True)), splitter.shown(word)
     if sources:
-        _add_counted(model, number, shares, prob, found)
-    top = sorted(found, key=lambda entry: (-found[entry], -entry))[:sources]
-    passages = _passages(store, shown, top, [found[entry] for entry in top], splitter)
+        _add_counted(model, number, shares, prob, votes)
+    top = sorted(votes, key=lambda entry: (-votes[entry], -entry))[:sources]
+    passages = _passages(store, shown, top, [votes[entry] for entry in top], splitter)
     return Guess(shown, prob, shares, passages)
 
 

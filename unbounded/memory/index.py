@@ -85,12 +85,12 @@ class Index(ABC):
         Nothing is added; a block longer than `room` may find what `read` would not.
         """
         queries = self._checked(queries, "queries")
-        seen = self._seen_by_last(len(queries), k)
+        seen = self.seen_by_last(len(queries), k)
         return self._find(queries, seen, own_past=True, ordered=True)
 
     def read(self, keys: Hidden, k: int) -> tuple[Distances, Positions]:
         """Search for each key and then add it, as if one at a time; rows are in no order."""
-        seen = self._seen_by_last(len(keys), k)
+        seen = self.seen_by_last(len(keys), k)
         squared = np.full((len(keys), seen), np.inf, np.float32)
         positions = np.full((len(keys), seen), -1, np.int64)
         self.read_by(keys, k, unpacking(squared, positions))
@@ -106,7 +106,7 @@ class Index(ABC):
             def after(first: int, packed: Packed, base: int, start: int = start) -> None:
                 look(start + first, packed, base)
 
-            self._read(piece, self._seen_by_last(len(piece), k), after)
+            self._read(piece, self.seen_by_last(len(piece), k), after)
             start += len(piece)
 
     def _read(self, keys: Hidden, k: int, look: Look) -> None:
@@ -121,7 +121,8 @@ class Index(ABC):
         self._append(keys)
         self.added += len(keys)
 
-    def _seen_by_last(self, block: int, k: int) -> int:
+    def seen_by_last(self, block: int, k: int) -> int:
+        """How many neighbors the last key of a block has, the most of any."""
         seen = self.added + max(block - 1, 0)
         if self.reach is not None:
             seen = min(seen, self.reach)

@@ -108,7 +108,7 @@ class Memory:
 
         Step t is not shown its own word, nor any later one.
         """
-        shape = len(keys), min(k, self.index.added + max(len(keys) - 1, 0))
+        shape = len(keys), self.index.seen_by_last(len(keys), k)
         found = Neighbors(
             np.full(shape, np.inf, np.float32), np.full(shape, -1), np.full(shape, -1)
         )

@@ -158,7 +158,8 @@ def _merge(queries, keys, products, query_norms, key_norms, low, high, first, be
         count = keep(here, there, seen, np.uint32(0), limit, near_bits, near_places)
         if count < k:
             count = keep(here, there, seen, np.uint32(0), INFINITY, near_bits, near_places)
-        # Narrow keys cancel sooner, and cost little to be taken again: all of them are.
+        # Narrow keys cancel sooner, and cost little to be taken again: all of them are, for none
+        # is further than twice the two squared norms.
         norms = (query_norms[t] + largest) * (np.float32(1) if wide else np.float32(16))
         if min(limit, near_bits[:count].max()) < _bits(_CANCELLED * norms):
             near = near_bits.view(np.float32)

@@ -20,7 +20,7 @@ from unbounded.serve.places import Placed, place
 from unbounded.serve.reading import read_all
 from unbounded.serve.refusals import Refused
 from unbounded.serve.state import Service
-from unbounded.serve.stepping import ahead, begin_telling, within
+from unbounded.serve.stepping import ask_after, begin_telling, within
 from unbounded.serve.writing import Manner, write
 
 router = APIRouter(prefix="/v1/memories", tags=["memories"])
@@ -118,15 +118,12 @@ async def score(
     _enter(request, name, key, "read")
     _check_length(asked.text, service.limits.ask)
     placed = place(asked.text, service.model.tokenizer, ended=True)
-
-    async def work() -> dict[str, Any]:
-        async with service.shelf.lane(name) as lane, lane.held() as memory:
-            advanced = await ahead(lane, memory, placed.words)
-            return await service.workers.run(
-                lambda: scored(memory, placed, shares=asked.shares, advanced=advanced)
-            )
-
-    found = await within(service, work())
+    found = await ask_after(
+        service,
+        name,
+        placed.words,
+        lambda memory, advanced: scored(memory, placed, shares=asked.shares, advanced=advanced),
+    )
     about(request)["words"] = len(placed.words)
     service.observer.words.labels("scored").inc(len(placed.words))
     return JSONResponse(found)
@@ -143,22 +140,19 @@ async def predict(
     """The likeliest next words, by whose word, and from which passages; teaches nothing."""
     _enter(request, name, key, "read")
     placed = _before(service, asked.text)
-
-    async def work() -> dict[str, Any]:
-        async with service.shelf.lane(name) as lane, lane.held() as memory:
-            advanced = await ahead(lane, memory, placed.words)
-            return await service.workers.run(
-                lambda: predicted(
-                    memory,
-                    placed.words,
-                    n=asked.n,
-                    sources=asked.sources,
-                    word=asked.word,
-                    advanced=advanced,
-                )
-            )
-
-    found = await within(service, work())
+    found = await ask_after(
+        service,
+        name,
+        placed.words,
+        lambda memory, advanced: predicted(
+            memory,
+            placed.words,
+            n=asked.n,
+            sources=asked.sources,
+            word=asked.word,
+            advanced=advanced,
+        ),
+    )
     service.observer.words.labels("predicted").inc()
     return JSONResponse(found)
 

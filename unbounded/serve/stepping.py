@@ -34,7 +34,23 @@ async def within(service: Service, work: Awaitable[T]) -> T:
         raise too_slow(service.limits.seconds) from None
 
 
-async def ahead(lane: Lane, memory: KeptMemory, words: list[str]) -> Advanced | None:
+async def ask_after(
+    service: Service,
+    name: str,
+    words: list[str],
+    work: Callable[[KeptMemory, Advanced | None], T],
+) -> T:
+    """Ask a memory as it stands between two blocks, once the network has gone over the words."""
+
+    async def asked() -> T:
+        async with service.shelf.lane(name) as lane, lane.held() as memory:
+            advanced = await _ahead(lane, memory, words)
+            return await service.workers.run(lambda: work(memory, advanced))
+
+    return await within(service, asked())
+
+
+async def _ahead(lane: Lane, memory: KeptMemory, words: list[str]) -> Advanced | None:
     """Let the network go over the words, in company; None if they had better go alone."""
     if lane.batching is None or not 0 < len(words) <= LONGEST:
         return None
