@@ -30,7 +30,7 @@ def say(what: str, **more: object) -> None:
 
 def live(folder: Path, seed: int) -> None:
     random = np.random.default_rng(seed)
-    kept.BLOCK = 64
+    kept.BLOCK, kept.STEP_WORDS, kept.SNAPSHOT_WORDS = 64, 80, 300
     with open_toy(folder) as memory:
         say("open")
         for number in range(1_000):

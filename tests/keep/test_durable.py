@@ -47,11 +47,12 @@ def test_blocks_are_read_again_as_they_were_cut_and_snapshots_come_by_themselves
 ) -> None:
     monkeypatch.setattr(kept, "BLOCK", 32)
     monkeypatch.setattr(kept, "SYNCED", 100)
-    monkeypatch.setattr(kept, "SNAPSHOT_WORDS", 200)
+    monkeypatch.setattr(kept, "STEP_WORDS", 200)
     text = some_text(150)
     memory = open_toy(tmp_path / "m", config=MemoryConfig(index="auto", k=8, window=16))
     memory.read(text, "a")
     known = state_of(memory)
+    memory.store.aside.reap(wait=True)
     assert 1 <= len(snapshot_paths(tmp_path / "m", 1)) <= 2
     memory.store.close()
     again = open_toy(tmp_path / "m", config=None)

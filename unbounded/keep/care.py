@@ -12,8 +12,9 @@ from unbounded.keep.mind import Mind
 from unbounded.keep.restoring import Show, read_again
 from unbounded.predict import Cache
 from unbounded.store import Store
-from unbounded.store.layout import snapshot_paths
+from unbounded.store.layout import snapshot_paths, steps_paths
 from unbounded.store.snapshot import read_arrays
+from unbounded.store.steps import damage
 
 _ANEW = "remove its snapshots: they are made again from the journal"
 
@@ -36,6 +37,7 @@ def stats(store: Store, mind: Mind) -> dict[str, Any]:
     parts = {
         "journal": _size(store.path),
         "snapshots": sum(_size(path) for path in snapshot_paths(store.folder, store.generation)),
+        "steps": sum(_size(path) for path in steps_paths(store.folder, store.generation)),
     }
     parts["other"] = _size(store.folder) - sum(parts.values())
     caches = {n: e for n, e in mind.online.experts.items() if isinstance(e, Cache)}
@@ -90,6 +92,10 @@ def check(store: Store, mind: Mind, fresh: Callable[[], Mind] | None, show: Show
         except (OSError, ValueError, KeyError) as error:
             advice = "remove that folder: it is made again from the journal"
             found.append(Finding(str(path), f"damaged ({error})", advice))
+    for path in steps_paths(store.folder, store.generation):
+        if (what := damage(path)) is not None:
+            advice = "remove that file: what it holds is read again from the journal"
+            found.append(Finding(str(path), what, advice))
     where, advice = str(store.folder), _ANEW
     for name, expert in mind.online.experts.items():
         if isinstance(expert, Cache) and expert.memory.index.added != entries:

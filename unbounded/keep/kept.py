@@ -31,11 +31,16 @@ BLOCK = 512
 SYNCED = 8192
 """Words that are read between two syncs, one or two seconds; `read` ends in one."""
 
-SNAPSHOT_WORDS, SNAPSHOT_SHARE = 100_000, 50
-"""A state is set aside after so many words, or after one in so many of all, if that is more."""
+STEP_WORDS = 8192
+"""Words after which what has come is set aside as a step: at most so many have to be read again
+after a crash, one or two seconds; a step is 2 to 3 MB, and takes milliseconds."""
 
-CLOSING_WORDS = 5_000
-"""Words that may be left for the next opening to read again, about a second."""
+SNAPSHOT_WORDS, SNAPSHOT_SHARE = 50_000, 16
+"""All of the state is set aside after so many words, or after one in so many of all, if that is
+more. To go by steps takes a fraction of reading again (docs/log.md)."""
+
+CLOSING_WORDS = 2_000
+"""Words that may be left for the next opening to read again, less than a second."""
 
 
 @final
@@ -65,7 +70,14 @@ class KeptMemory:
         rates = budget is not None and budget.policy == "surprise"
         self._fresh: Callable[[], Mind] = lambda: Mind(model, config, rates=rates)
         self._broken = False
-        self._mind, self._since = restored(store, self._fresh, show)
+        self._restore(show)
+
+    def _restore(self, show: Show) -> None:
+        found = restored(self.store, self._fresh, show, write=self.writes)
+        self._mind = found.mind
+        # Words since the last step, and since the last snapshot.
+        self._since = found.again
+        self._since_snapshot = len(self) - (0 if found.snapshot is None else found.snapshot.entries)
 
     @property
     def online(self) -> OnlineModel:
@@ -104,8 +116,10 @@ class KeptMemory:
                 if unsynced >= SYNCED:
                     self.store.sync()
                     unsynced = 0
-                if self._since >= max(SNAPSHOT_WORDS, len(self) // SNAPSHOT_SHARE):
-                    self.snapshot()
+                if self._since >= STEP_WORDS:
+                    self.store.sync()
+                    unsynced = 0
+                    self._step()
         finally:
             if unsynced and not self._broken:
                 self.store.sync()
@@ -124,6 +138,7 @@ class KeptMemory:
             self.store.undo(end)
             raise
         self._since += len(block.words)
+        self._since_snapshot += len(block.words)
         return reading
 
     # Asking.
@@ -204,7 +219,7 @@ class KeptMemory:
         # If it is interrupted, the next opening will finish it.
         self._broken = True
         self.store.forget(ranges)
-        self._mind, self._since = restored(self.store, self._fresh, show)
+        self._restore(show)
         self._broken = False
 
     def _make_room(self, words: int) -> None:
@@ -223,19 +238,42 @@ class KeptMemory:
     def compact(self) -> None:
         """Write everything anew without what was forgotten: it is then in no file any more."""
         self._check_usable(write=True)
+        # The new snapshot is what the next step leads on from.
+        self._mind.growth()
         self.store.compact(self._mind.state())
-        self._since = 0
+        self._since = self._since_snapshot = 0
 
     # Care.
 
     def snapshot(self) -> None:
         """Set the state aside, so that the next opening need not read again; never fails a read."""
         self._check_usable(write=True)
+        self._mind.growth()
         try:
             self.store.snapshot(self._mind.state())
         except StoreError as error:
             self.events.append(str(error))
-        self._since = 0
+        self._since = self._since_snapshot = 0
+
+    def _step(self) -> None:
+        """Set aside what has come since the last time; now and then all, while reading goes on."""
+        aside = self.store.aside
+        aside.reap()
+        growth, self._since = self._mind.growth(), 0
+        leads_on = aside.leads_on and growth is not None
+        try:
+            if growth is not None and aside.leads_on:
+                aside.step(growth, self._mind.rest())
+        except StoreError as error:
+            self.events.append(str(error))
+            leads_on = False
+        due = self._since_snapshot >= max(SNAPSHOT_WORDS, len(self) // SNAPSHOT_SHARE)
+        if not leads_on:
+            # Nothing leads on from here but a snapshot; one that is being written is too old.
+            aside.reap(wait=True)
+        if not leads_on or (due and not aside.busy):
+            aside.begin(self._mind.state())
+            self._since_snapshot = 0
 
     def refresh(self, show: Show = lambda done, total: None) -> int | None:
         """Follow the writer: how many words came; None if what was there has changed."""
@@ -245,7 +283,7 @@ class KeptMemory:
         seen = self.store.marker()
         came = self.store.refresh()
         if came is None:
-            self._mind, self._since = restored(self.store, self._fresh, show)
+            self._restore(show)
             return None
         read_again(self.store, self._mind, seen, lambda done: None)
         return came
@@ -268,10 +306,14 @@ class KeptMemory:
     def close(self) -> None:
         """Set the state aside if there is enough new, and let the next writer in."""
         usable = self.writes and not self._broken and not self.store.closed
-        # To read a few thousand words again is faster than to write a large state.
-        if usable and self._since > min(CLOSING_WORDS, len(self) // SNAPSHOT_SHARE):
-            self.snapshot()
-        self.store.close()
+        try:
+            # To read a few words again is faster than to write.
+            if usable and self._since > min(CLOSING_WORDS, len(self) // 50):
+                self.store.sync()
+                self._step()
+            self.store.aside.reap(wait=True)
+        finally:
+            self.store.close()
 
     def __enter__(self) -> "KeptMemory":
         return self

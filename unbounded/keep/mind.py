@@ -10,6 +10,7 @@ from unbounded.lm import Pretrained, RecurrentModel
 from unbounded.memory.rows import Rows
 from unbounded.predict import OnlineModel, Reading
 from unbounded.score.metrics import surprise
+from unbounded.types import Ids
 
 EXPERTS = ("static", "uniform", "adapted", "unigram", "ngram", "latest", "recent", "unbounded")
 """Whom a kept memory asks: all of `full` that know nothing but what it read."""
@@ -31,6 +32,9 @@ class Mind:
         self.online: OnlineModel = build_online(model, self.size, experts, config)
         self._rates = rates
         self._surprise = Rows(np.empty(0, np.float16), spare=8)
+        # The blocks that have come since somebody asked, once somebody has; what was known then.
+        self._came: list[Ids] | None = None
+        self._known = len(self.online.vocabulary)
 
     @property
     def surprise(self) -> np.ndarray:
@@ -39,13 +43,18 @@ class Mind:
 
     def read(self, words: Sequence[str]) -> Reading:
         """Score each word just before it comes, and learn it."""
-        while len(self.online.vocabulary) + len(words) > self.size:
-            self.size *= 2
-            self.online.widen(self.size)
+        self._widen(len(self.online.vocabulary) + len(words))
         reading = self.online.read(words)
         if self._rates:
             self._surprise.append(surprise(reading.prob).astype(np.float16))
+        if self._came is not None:
+            self._came.append(reading.ids)
         return reading
+
+    def _widen(self, words: int) -> None:
+        while words > self.size:
+            self.size *= 2
+            self.online.widen(self.size)
 
     def state(self) -> dict[str, np.ndarray]:
         """All of it, as arrays."""
@@ -58,3 +67,47 @@ class Mind:
         self._surprise.restore(state["surprise"])
         self.online.widen(self.size)
         self.online.load(state)
+
+    def growth(self) -> dict[str, np.ndarray] | None:
+        """What has come since this was last called; None if it is not known, as the first time."""
+        came, self._came = self._came, []
+        known, self._known = self._known, len(self.online.vocabulary)
+        growth = self.online.growth()
+        if came is None or growth is None:
+            return None
+        ids = np.concatenate([np.empty(0, np.int64), *came])
+        words = np.empty(0, np.uint8)
+        if self._known > known:
+            words = self.online.words_since(known)
+        return {
+            "ids": ids.astype(np.int32),
+            "blocks": np.array([len(block) for block in came], np.int32),
+            "vocabulary": words,
+            "surprise": self.surprise[len(self.surprise) - len(ids) :].copy()
+            if self._rates
+            else self.surprise[:0],
+            **growth,
+        }
+
+    def rest(self) -> dict[str, np.ndarray]:
+        """All that is not growth; a few megabytes however much was read."""
+        return self.online.rest()
+
+    def grow(self, growth: Mapping[str, np.ndarray]) -> None:
+        """Take in what has come; after the last of them, `settle`."""
+        known = len(self.online.vocabulary)
+        if words := growth["vocabulary"].tobytes().decode():
+            self.online.vocabulary.restore(words.split("\n"))
+        ends = np.cumsum(growth["blocks"])[:-1]
+        for block in np.split(growth["ids"].astype(np.int64), ends):
+            # As it was when the block came.
+            self._widen(known + len(block))
+            self.online.again(block)
+            known = max(known, int(block.max(initial=-1)) + 1)
+        self._surprise.append(growth["surprise"])
+        self.online.grow(growth)
+        self._known = len(self.online.vocabulary)
+
+    def settle(self, rest: Mapping[str, np.ndarray]) -> None:
+        """Become what gave the rest."""
+        self.online.settle(rest)

@@ -1,10 +1,12 @@
-"""From disk to mind: the newest state that was set aside, then the rest of the journal."""
+"""From disk to mind: the newest snapshot, the steps after it, then the rest of the journal."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from unbounded.keep.mind import Mind
 from unbounded.store import Snapshot, Store
 from unbounded.store.snapshot import read_arrays
+from unbounded.store.steps import Step, read_growth, read_rest
 
 TRIES = 8
 """How often a reader looks for a snapshot that the writer does not remove meanwhile."""
@@ -13,14 +15,30 @@ Show = Callable[[int, int], None]
 """Told how many words were read again, and of how many."""
 
 
-def restored(store: Store, fresh: Callable[[], Mind], show: Show) -> tuple[Mind, int]:
-    """The mind that has read what the journal has left, and how many words of it were read again.
+@dataclass(frozen=True)
+class Restored:
+    """A mind, how many words had to be read again for it, and the snapshot that it began with."""
 
-    Blocks are read again as they were cut, so it is, to the bit, the one that never stopped.
+    mind: Mind
+    again: int
+    snapshot: Snapshot | None
+
+
+def restored(
+    store: Store, fresh: Callable[[], Mind], show: Show, *, write: bool = False
+) -> Restored:
+    """The mind that has read what the journal has left.
+
+    What was set aside is taken as it is, and blocks are read again as they were cut, so it is, to
+    the bit, the one that never stopped. For a writer, the next step leads on from there.
     """
-    mind, start = _loaded(store, fresh)
+    mind, snapshot, step = _loaded(store, fresh, write)
+    start = snapshot if step is None else step.to
+    if write:
+        store.aside.go_on_from(snapshot, step)
     total = store.ledger.entries - (0 if start is None else start.entries)
-    return mind, read_again(store, mind, start, lambda done: show(done, total))
+    again = read_again(store, mind, start, lambda done: show(done, total))
+    return Restored(mind, again, snapshot)
 
 
 def read_again(
@@ -35,7 +53,9 @@ def read_again(
     return done
 
 
-def _loaded(store: Store, fresh: Callable[[], Mind]) -> tuple[Mind, Snapshot | None]:
+def _loaded(
+    store: Store, fresh: Callable[[], Mind], write: bool
+) -> tuple[Mind, Snapshot | None, Step | None]:
     """The newest state that was set aside and is whole, if there is one."""
     for _ in range(TRIES):
         for snapshot in store.snapshots():
@@ -53,7 +73,33 @@ def _loaded(store: Store, fresh: Callable[[], Mind]) -> tuple[Mind, Snapshot | N
                     "what it held is read again from the journal"
                 )
             else:
-                return mind, snapshot
+                if write:
+                    mind.growth()
+                return mind, snapshot, _stepped(store, mind, snapshot)
         else:
             break
-    return fresh(), None
+    mind = fresh()
+    if write:
+        mind.growth()
+    return mind, None, None
+
+
+def _stepped(store: Store, mind: Mind, snapshot: Snapshot) -> Step | None:
+    """Let a mind go on by the steps that are whole; the last of them."""
+    steps = store.aside.steps_from(snapshot)
+    while steps:
+        try:
+            rest = read_rest(steps[-1])
+            growths = [read_growth(step) for step in steps]
+        except (OSError, ValueError) as error:
+            store.events.append(
+                f"a step in {steps[-1].path} is damaged ({error}) and was not used; "
+                "what it held is read again from the journal"
+            )
+            steps.pop()
+            continue
+        for growth in growths:
+            mind.grow(growth)
+        mind.settle(rest)
+        return steps[-1]
+    return None

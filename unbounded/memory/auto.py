@@ -44,6 +44,8 @@ class Auto(Index):
             )
         self.exact = exact
         self._keys: Flat | Lists = Flat(width)
+        # Whose growth is known.
+        self._followed: Flat | Lists | None = None
 
     @property
     def bytes(self) -> int:
@@ -105,6 +107,17 @@ class Auto(Index):
         """Show the queries all keys, while they are exact."""
         assert isinstance(self._keys, Flat)
         self._keys.show_to(nearest)
+
+    def growth(self) -> dict[str, np.ndarray] | None:
+        """The keys or codes since this was last called; None the first time, and at the switch."""
+        growth = self._keys.growth()
+        known, self._followed = self._keys is self._followed, self._keys
+        return growth if known else None
+
+    def grow(self, growth: Mapping[str, np.ndarray]) -> None:
+        """Add the keys or codes, which then count as known."""
+        self._keys.grow(growth)
+        self._followed = self._keys
 
     def _state(self) -> dict[str, np.ndarray]:
         if isinstance(self._keys, Flat):

@@ -26,6 +26,7 @@ class Flat(Index):
         super().__init__(width)
         self._keys = Rows(np.empty((0, width), np.float32))
         self._norms = Rows(np.empty(0, np.float32))
+        self._known: int | None = None
 
     @property
     def keys(self) -> Hidden:
@@ -44,6 +45,16 @@ class Flat(Index):
         keys = self._checked(state["keys"], "keys")
         self._keys.restore(keys)
         self._norms.restore(squared_norms(keys))
+
+    def growth(self) -> dict[str, np.ndarray] | None:
+        """The keys that have come since this was last called; None the first time."""
+        known, self._known = self._known, len(self._keys)
+        return None if known is None else {"keys": self._keys.view[known:].copy()}
+
+    def grow(self, growth: Mapping[str, np.ndarray]) -> None:
+        """Add the keys, which then count as known."""
+        self.add(growth["keys"])
+        self._known = len(self._keys)
 
     def _append(self, keys: Hidden) -> None:
         self._keys.append(keys)

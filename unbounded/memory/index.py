@@ -167,13 +167,16 @@ class Index(ABC):
 
     def state(self) -> dict[str, np.ndarray]:
         """Everything that was learned, as arrays."""
+        return {**self._header(), **self._state()}
+
+    def _header(self) -> dict[str, np.ndarray]:
         header = {
             "kind": type(self).__name__,
             "width": self.width,
             "added": self.added,
             "events": [asdict(event) for event in self.events],
         }
-        return {"header": np.frombuffer(json.dumps(header).encode(), np.uint8), **self._state()}
+        return {"header": np.frombuffer(json.dumps(header).encode(), np.uint8)}
 
     def load(self, state: Mapping[str, np.ndarray]) -> None:
         """Go on as the index that wrote the state, which must have had the same settings.
@@ -188,8 +191,34 @@ class Index(ABC):
                 f"{type(self).__name__}({self.width}); load it into the kind that wrote it"
             )
         self._load(state)
+        self._take_header(state)
+
+    def _take_header(self, state: Mapping[str, np.ndarray]) -> None:
+        header = json.loads(state["header"].tobytes())
         self.added = header["added"]
         self.events = [IndexEvent(**event) for event in header["events"]]
+
+    # A state in two parts: what has come since the last time, which is to be added, and the rest,
+    # which is small and is put in the place of what was there.
+
+    def growth(self) -> dict[str, np.ndarray] | None:
+        """What has come since this was last called; None if it is not known, as the first time.
+
+        Whoever never calls it pays nothing.
+        """
+        return None
+
+    def grow(self, growth: Mapping[str, np.ndarray]) -> None:
+        """Add what has come; to be settled before it is searched."""
+        raise MemoryFault(f"{type(self).__name__} does not grow by parts; load its whole state")
+
+    def rest(self) -> dict[str, np.ndarray]:
+        """All that is not growth."""
+        return self._header()
+
+    def settle(self, rest: Mapping[str, np.ndarray]) -> None:
+        """Become what gave the rest, once all growth before it was added."""
+        self._take_header(rest)
 
     @property
     @abstractmethod

@@ -69,6 +69,8 @@ class Lists:
         self.coder = coder
         self._settle_every = settle
         self.entries = 0
+        # Blocks that have come since somebody asked, once somebody has.
+        self._came: list[tuple[np.ndarray, np.ndarray]] | None = None
         self._chunks = Chunks(
             np.empty((0, WORDS * CHUNK), np.uint32),
             np.empty(0, np.int32),
@@ -170,12 +172,36 @@ class Lists:
 
     def add_block(self, coded: Coded, lists: Assigned) -> None:
         """Append a block for which there is room, then cut lists if that is due."""
+        self._add_codes(coded.codes, lists)
+        if self._came is not None:
+            self._came.append((coded.codes.copy(), lists.copy()))
+
+    def _add_codes(self, codes: np.ndarray, lists: Assigned) -> None:
         self._reserve(self._chunks_for(lists))
-        append_all(self._chunks, lists, coded.codes, self.entries)
+        append_all(self._chunks, lists, codes, self.entries)
         due = self.room
         self.entries += len(lists)
         if len(lists) == due:
             self._settle()
+
+    def growth(self) -> dict[str, np.ndarray] | None:
+        """The codes since this was last called, and the list of each; None the first time."""
+        came, self._came = self._came, []
+        if came is None:
+            return None
+        codes = [np.empty((0, WORDS), np.uint32), *(codes for codes, _ in came)]
+        lists = [np.empty(0, np.int32), *(lists for _, lists in came)]
+        return {"codes": np.concatenate(codes), "lists": np.concatenate(lists)}
+
+    def grow(self, growth: Mapping[str, np.ndarray]) -> None:
+        """Add codes to their lists, which are cut where they were cut before."""
+        codes, lists, start = growth["codes"], growth["lists"], 0
+        while start < len(lists):
+            piece = slice(start, start + self.room)
+            self._add_codes(codes[piece], lists[piece])
+            start = min(piece.stop, len(lists))
+        if self._came is not None:
+            self._came = []
 
     def _nearest(self, coded: Coded) -> np.ndarray:
         lists = np.empty(len(coded.codes), np.int32)

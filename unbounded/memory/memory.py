@@ -157,6 +157,27 @@ class Memory:
             )
         self._words.restore(state["words"])
 
+    def growth(self) -> dict[str, np.ndarray] | None:
+        """What has come to the index since this was last called; None if that is not known."""
+        return self.index.growth()
+
+    def again(self, words: Ids) -> None:
+        """Words whose keys come with `grow` and `settle`."""
+        self._words.append(words)
+
+    def grow(self, growth: Mapping[str, np.ndarray]) -> None:
+        """Add what has come."""
+        self.index.grow(growth)
+
+    def rest(self) -> dict[str, np.ndarray]:
+        """All but the growth and the words."""
+        return self.index.rest()
+
+    def settle(self, rest: Mapping[str, np.ndarray]) -> None:
+        """Become what gave the rest."""
+        self.index.settle(rest)
+        self._words.keep_last(len(self.index))
+
 
 @numba.njit(cache=True, nogil=True)
 @no_type_check

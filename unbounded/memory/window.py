@@ -50,6 +50,21 @@ class Window(Index):
         self._keys.restore(keys)
         self._norms.restore(squared_norms(keys))
 
+    def growth(self) -> dict[str, np.ndarray] | None:
+        """Nothing: all of a window is rest."""
+        return {}
+
+    def grow(self, growth: Mapping[str, np.ndarray]) -> None:
+        """Nothing."""
+
+    def rest(self) -> dict[str, np.ndarray]:
+        """The window."""
+        return self.state()
+
+    def settle(self, rest: Mapping[str, np.ndarray]) -> None:
+        """Hold that window."""
+        self.load(rest)
+
     @property
     def room(self) -> int:
         """As many as the window holds, or some thousands: a longer block only takes more space."""

@@ -57,6 +57,27 @@ class Expert(ABC):
     def load(self, state: Mapping[str, np.ndarray]) -> None:
         """Become what wrote the state, whose arrays may be kept and changed."""
 
+    # What has come since the last time and the rest, which is small: enough to go on from an
+    # earlier state without being asked about a single word. By default all is rest.
+
+    def growth(self) -> dict[str, np.ndarray] | None:
+        """What has come since this was last called; None if it is not known, as the first time."""
+        return {}
+
+    def rest(self) -> dict[str, np.ndarray]:
+        """All that is neither growth nor to be had from the words alone."""
+        return self.state()
+
+    def again(self, words: Ids) -> None:  # noqa: B027 - most have nothing to do
+        """Take in a block that was read before, as far as the words alone say; then `grow`."""
+
+    def grow(self, growth: Mapping[str, np.ndarray]) -> None:  # noqa: B027
+        """Add what has come; `settle` before asking."""
+
+    def settle(self, rest: Mapping[str, np.ndarray]) -> None:
+        """Become what gave the rest."""
+        self.load(rest)
+
 
 def stepwise(expert: Expert, hidden: Hidden, words: Ids) -> Probs:
     """The definition of `score`: one word at a time."""
@@ -182,6 +203,20 @@ class Unigram(Expert):
         self._counts = state["counts"].copy()
         self._total = int(self._counts.sum())
 
+    def rest(self) -> dict[str, np.ndarray]:
+        """Nothing: counts are had from the words."""
+        return {}
+
+    def again(self, words: Ids) -> None:
+        """Count."""
+        if len(words):
+            self._reach(int(words.max()) + 1)
+            np.add.at(self._counts, words, 1)
+            self._total += len(words)
+
+    def settle(self, rest: Mapping[str, np.ndarray]) -> None:
+        """Nothing."""
+
     def _reach(self, size: int) -> None:
         if size > len(self._counts):
             # Doubling keeps growth by one word at a time linear over all.
@@ -263,6 +298,27 @@ class Cache(Expert):
         """Become what wrote the state."""
         self.memory.load(state)
         self._trust.load(part("trust", state))
+
+    def growth(self) -> dict[str, np.ndarray] | None:
+        """The memory's."""
+        return self.memory.growth()
+
+    def rest(self) -> dict[str, np.ndarray]:
+        """The rest of the memory, and the trust in each kernel."""
+        return {**self.memory.rest(), **under("trust", self._trust.state())}
+
+    def again(self, words: Ids) -> None:
+        """The memory's words."""
+        self.memory.again(words)
+
+    def grow(self, growth: Mapping[str, np.ndarray]) -> None:
+        """Add to the memory."""
+        self.memory.grow(growth)
+
+    def settle(self, rest: Mapping[str, np.ndarray]) -> None:
+        """Become what gave the rest."""
+        self.memory.settle(rest)
+        self._trust.load(part("trust", rest))
 
     def _keys(self, hidden: Hidden) -> Hidden:
         return unit_length(hidden) if self._normalize else hidden

@@ -127,6 +127,17 @@ class NGram(Expert):
         self._contexts = state["contexts"].copy()
         self._learned = state["learned"].copy()
 
+    def rest(self) -> dict[str, np.ndarray]:
+        """Nothing: all of it is had from the words."""
+        return {}
+
+    def again(self, words: Ids) -> None:
+        """Count."""
+        self.score(np.empty((len(words), 0), np.float32), words)
+
+    def settle(self, rest: Mapping[str, np.ndarray]) -> None:
+        """Nothing."""
+
     def _reserve(self, nodes: int) -> None:
         if nodes > len(self._nodes):
             # A power of two, so that growth is linear over all and the table's mask is one less.

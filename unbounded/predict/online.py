@@ -117,14 +117,19 @@ class OnlineModel:
 
     def state(self) -> dict[str, np.ndarray]:
         """All that was learned, the words that came later and where the text stands, as arrays."""
-        later = np.arange(self.vocabulary.base_size, len(self.vocabulary))
-        words = "\n".join(self.vocabulary.decode(later)).encode()
         experts = {name: expert.state() for name, expert in self.experts.items()}
+        base = self.vocabulary.base_size
+        return {"vocabulary": self.words_since(base), **self._small(), **_joined(experts)}
+
+    def words_since(self, first: int) -> np.ndarray:
+        """The words from that number on, as bytes."""
+        words = self.vocabulary.decode(np.arange(first, len(self.vocabulary)))
+        return np.frombuffer("\n".join(words).encode(), np.uint8)
+
+    def _small(self) -> dict[str, np.ndarray]:
         return {
-            "vocabulary": np.frombuffer(words, np.uint8),
             "network.hidden": self._hidden.copy(),
             **{f"network.{i}": part.copy() for i, part in enumerate(self._state)},
-            **{k: a for name in experts for k, a in under(f"expert.{name}", experts[name]).items()},
             **under("mixture", self.mixture.state()),
         }
 
@@ -132,11 +137,41 @@ class OnlineModel:
         """Become what wrote the state; only for a model that has read nothing yet."""
         if words := state["vocabulary"].tobytes().decode():
             self.vocabulary.restore(words.split("\n"))
-        self._hidden = state["network.hidden"].copy()
-        self._state = tuple(state[f"network.{i}"].copy() for i in range(len(self._state)))
         for name, expert in self.experts.items():
             expert.load(part(f"expert.{name}", state))
+        self._load_small(state)
+
+    def _load_small(self, state: Mapping[str, np.ndarray]) -> None:
+        self._hidden = state["network.hidden"].copy()
+        self._state = tuple(state[f"network.{i}"].copy() for i in range(len(self._state)))
         self.mixture.load(part("mixture", state))
+
+    def growth(self) -> dict[str, np.ndarray] | None:
+        """What has come to the experts since this was last called; None if that is not known."""
+        found = {name: expert.growth() for name, expert in self.experts.items()}
+        known = {name: growth for name, growth in found.items() if growth is not None}
+        return _joined(known) if len(known) == len(found) else None
+
+    def rest(self) -> dict[str, np.ndarray]:
+        """All that is neither growth nor to be had from the words alone; small."""
+        experts = {name: expert.rest() for name, expert in self.experts.items()}
+        return {**self._small(), **_joined(experts)}
+
+    def again(self, words: Ids) -> None:
+        """Take in a block that was read before, as far as the words alone say; then `grow`."""
+        for expert in self.experts.values():
+            expert.again(words)
+
+    def grow(self, growth: Mapping[str, np.ndarray]) -> None:
+        """Add what has come; `settle` before asking."""
+        for name, expert in self.experts.items():
+            expert.grow(part(f"expert.{name}", growth))
+
+    def settle(self, rest: Mapping[str, np.ndarray]) -> None:
+        """Become what gave the rest."""
+        for name, expert in self.experts.items():
+            expert.settle(part(f"expert.{name}", rest))
+        self._load_small(rest)
 
     def read(self, words: Sequence[str]) -> Reading:
         """Score each word just before it comes, and learn it."""
@@ -171,3 +206,8 @@ class OnlineModel:
         self._hidden, self._state = before[-1:], state
         names = tuple(self.experts)
         return Reading(words, ids, hidden, scored.prob, names, table, scored.weights, seconds)
+
+
+def _joined(experts: Mapping[str, Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    """The arrays of all experts, each under its name."""
+    return {k: a for name in experts for k, a in under(f"expert.{name}", experts[name]).items()}

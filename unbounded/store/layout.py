@@ -5,6 +5,7 @@
       journal-GENERATION.log    what was read, in order: the truth (`records.py`)
       acknowledged              how far the journal was promised to be on disk
       snapshot-GENERATION-N/    the state after N records of that journal, rebuilt from it if lost
+      steps-GENERATION-N.log    what came after that snapshot, state by state (`steps.py`)
       lock                      held by the one writer
 
 `compact` writes the next generation; the highest journal is the one that counts.
@@ -33,6 +34,7 @@ UPGRADES: dict[int, Upgrade] = {}
 
 _JOURNAL = re.compile(r"journal-(\d{8})\.log")
 _SNAPSHOT = re.compile(r"snapshot-(\d{8})-(\d{12})")
+_STEPS = re.compile(r"steps-(\d{8})-(\d{12})\.log")
 
 
 def journal_path(folder: Path, generation: int) -> Path:
@@ -60,6 +62,17 @@ def snapshot_paths(folder: Path, generation: int) -> list[Path]:
     every = ((path, _SNAPSHOT.fullmatch(path.name)) for path in folder.iterdir())
     mine = [path for path, match in every if match and int(match[1]) == generation]
     return sorted(mine, reverse=True)
+
+
+def steps_path(folder: Path, generation: int, records: int) -> Path:
+    """Where the steps from that snapshot on are."""
+    return folder / f"steps-{generation:08}-{records:012}.log"
+
+
+def steps_paths(folder: Path, generation: int) -> list[Path]:
+    """The steps of a generation, oldest first."""
+    every = ((path, _STEPS.fullmatch(path.name)) for path in folder.iterdir())
+    return sorted(path for path, match in every if match and int(match[1]) == generation)
 
 
 def is_new(folder: Path) -> bool:
@@ -118,7 +131,8 @@ def read_about(folder: Path, upgrades: Mapping[int, Upgrade] = UPGRADES) -> dict
 def remove_litter(folder: Path, generation: int) -> None:
     """Remove what a crash left behind: things written aside, and other generations."""
     for path in folder.iterdir():
-        match = _JOURNAL.fullmatch(path.name) or _SNAPSHOT.fullmatch(path.name)
+        kinds = (_JOURNAL, _SNAPSHOT, _STEPS)
+        match = next((found for kind in kinds if (found := kind.fullmatch(path.name))), None)
         if path.name.endswith(ASIDE) or (match and int(match[1]) != generation):
             remove(path)
 

@@ -24,7 +24,7 @@ START = b"unbounded journal 1\n"
 
 DOCUMENT, WORDS, FORGET = 1, 2, 3
 
-_HEAD = struct.Struct("<IIB3xQ")
+HEAD = struct.Struct("<IIB3xQ")
 _WORDS = struct.Struct("<dII")
 _UNSUMMED = 8
 
@@ -70,9 +70,9 @@ class Words:
 
 def to_bytes(kind: int, number: int, payload: bytes) -> bytes:
     """A record."""
-    head = _HEAD.pack(len(payload), 0, kind, number)
+    head = HEAD.pack(len(payload), 0, kind, number)
     crc = zlib.crc32(payload, zlib.crc32(head[_UNSUMMED:]))
-    return _HEAD.pack(len(payload), crc, kind, number) + payload
+    return HEAD.pack(len(payload), crc, kind, number) + payload
 
 
 def records(data: memoryview, start: int, number: int, base: int = 0) -> Iterator[Record]:
@@ -88,15 +88,15 @@ def records(data: memoryview, start: int, number: int, base: int = 0) -> Iterato
 def record_at(data: memoryview, start: int, number: int, base: int = 0) -> Record | None:
     """The record at a place, if it is whole and has that number."""
     at = start - base
-    if at + _HEAD.size > len(data):
+    if at + HEAD.size > len(data):
         return None
-    length, crc, kind, found = _HEAD.unpack_from(data, at)
-    end = at + _HEAD.size + length
+    length, crc, kind, found = HEAD.unpack_from(data, at)
+    end = at + HEAD.size + length
     if length > LONGEST or end > len(data) or found != number:
         return None
     if zlib.crc32(data[at + _UNSUMMED : end]) != crc:
         return None
-    return Record(kind, number, start, base + end, data[at + _HEAD.size : end])
+    return Record(kind, number, start, base + end, data[at + HEAD.size : end])
 
 
 def words_payload(time: float, runs: Runs, words: Sequence[str]) -> bytes:

@@ -77,10 +77,13 @@ def _write_arrays(
                 for first in range(0, len(part), _PIECE):
                     piece = part[first : first + _PIECE]
                     crc = zlib.crc32(piece, crc)
-                    held += piece
-                    if len(held) >= _PIECE:
+                    # Large pieces are not copied, so that nobody waits for this thread.
+                    if len(held) + len(piece) >= _PIECE:
                         write_all(disk, file, held)
+                        write_all(disk, file, piece)
                         held = bytearray()
+                    else:
+                        held += piece
                 size += len(part)
             places[name] = {"start": at, "size": size, "crc32": crc}
             at += size

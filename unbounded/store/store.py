@@ -11,6 +11,7 @@ import numpy as np
 from unbounded.errors import StoreError
 from unbounded.store.acknowledged import NAME as MARK
 from unbounded.store.acknowledged import Acknowledged, read_mark
+from unbounded.store.aside import Aside
 from unbounded.store.compaction import compact
 from unbounded.store.disk import Disk, RealDisk, write_file
 from unbounded.store.journal import Journal, check_start, damaged, read_record, scan
@@ -21,8 +22,6 @@ from unbounded.store.layout import (
     read_about,
     remove,
     remove_litter,
-    snapshot_path,
-    snapshot_paths,
     write_about,
 )
 from unbounded.store.ledger import Document, Ledger, Left
@@ -45,10 +44,7 @@ from unbounded.store.records import (
     to_bytes,
     words_payload,
 )
-from unbounded.store.snapshot import Snapshot, read_manifest, write_snapshot
-
-KEPT = 2
-"""Snapshots that are kept: should the newest be damaged, little has to be read again."""
+from unbounded.store.snapshot import Snapshot
 
 
 def create(folder: Path, about: Mapping[str, Any], disk: Disk) -> None:
@@ -84,6 +80,7 @@ class Store:
         self._journal: Journal | None = None
         self._mark: Acknowledged | None = None
         self._synced = 0
+        self.aside = Aside(self.disk, folder, self.marker, self._valid, self.events)
         try:
             self.about = read_about(folder)
             self._open_generation()
@@ -181,9 +178,7 @@ class Store:
         """Write down that words are forgotten, durable when it returns."""
         self._append([(FORGET, ranges_payload(ranges))])
         self.sync()
-        for snapshot in self._manifests():
-            if not self._valid(snapshot):
-                remove(snapshot.path)
+        self.aside.forget()
 
     def _append(self, parts: Sequence[tuple[int, bytes]]) -> None:
         data = b"".join(
@@ -220,16 +215,7 @@ class Store:
     def snapshot(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Set a state aside, the one after all records so far; older ones are then removed."""
         self.sync()
-        path = snapshot_path(self.folder, self.generation, self.records)
-        write_snapshot(self.disk, self._described(path), arrays)
-        for old in snapshot_paths(self.folder, self.generation)[KEPT:]:
-            remove(old)
-
-    def _described(self, path: Path) -> Snapshot:
-        ledger = self.ledger
-        return Snapshot(
-            path, self.generation, self.records, self.end, ledger.positions, ledger.entries
-        )
+        self.aside.snapshot(arrays)
 
     def compact(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Write a journal without the forgotten words, and the state beside it; then switch.
@@ -237,6 +223,7 @@ class Store:
         The rename of the new journal is the moment at which it counts. `arrays` is the state.
         """
         self.sync()
+        self.aside.close()
         self._writing.close()
         self._journal = None
         try:
@@ -247,6 +234,9 @@ class Store:
             try:
                 self._open_generation()
                 self._start_writing()
+                newest = self.snapshots()[:1]
+                there = newest and newest[0].records == self.records
+                self.aside.go_on_from(newest[0] if there else None, None)
             except OSError as error:
                 self.close()
                 raise StoreError(
@@ -267,17 +257,7 @@ class Store:
 
     def snapshots(self) -> list[Snapshot]:
         """Those from which the present state can be reached, newest first."""
-        return [snapshot for snapshot in self._manifests() if self._valid(snapshot)]
-
-    def _manifests(self) -> list[Snapshot]:
-        found: list[Snapshot] = []
-        for path in snapshot_paths(self.folder, self.generation):
-            try:
-                found.append(read_manifest(path)[0])
-            except (OSError, ValueError, KeyError, TypeError) as error:
-                if path.exists():
-                    self.events.append(f"{path} is damaged ({error}) and was not used")
-        return found
+        return self.aside.snapshots()
 
     def _valid(self, snapshot: Snapshot) -> bool:
         """Whether nothing that it has seen was forgotten since; and it is not ahead of us."""
@@ -324,7 +304,10 @@ class Store:
 
     def marker(self) -> Snapshot:
         """Where the journal stands, for `replay` to go on from."""
-        return self._described(self.folder)
+        ledger = self.ledger
+        return Snapshot(
+            self.folder, self.generation, self.records, self.end, ledger.positions, ledger.entries
+        )
 
     def documents_left(self) -> list[Document]:
         """The documents of which there is a word left."""
@@ -345,6 +328,7 @@ class Store:
 
     def close(self) -> None:
         """Let go of everything; what was appended and not synced may be lost in a power cut."""
+        self.aside.close()
         for part in (self._journal, self._mark):
             if part is not None:
                 part.close()

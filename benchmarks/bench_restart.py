@@ -1,0 +1,223 @@
+"""What a restart takes after kill -9 at the worst moment, and how long a writer ever waits.
+
+    python benchmarks/bench_restart.py MODEL TEXT [--entries 1M] [--folder DIR] [--json FILE]
+
+1. *Fill*: a memory of that many entries, less what is read next. Up to `--really` entries are read
+   as always; the others are put in with their real words and the network's real states, but without
+   being predicted, which is three times as fast and leaves the same arrays to write and to load.
+2. *Read*: on, as always, until the next snapshot is almost due and the next step too; then the
+   process kills itself. Bytes written for each word read, and the longest block, are from here.
+3. *Restart*: a new process opens the memory for writing and predicts. Worst case: the most steps to
+   go by and the most words to read again. All of it counts, imports too.
+4. *Snapshot*: reads on until the snapshot was begun and is done; the longest block is the stall.
+
+Each part is a process of its own. Wall clock.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+BEGAN = time.perf_counter()
+
+if True:  # imports are a part of a restart
+    import numpy as np
+
+    import unbounded
+    from unbounded.cli.app import parse_size
+    from unbounded.config import set_threads
+    from unbounded.corpus import Block, Line, Reader, blocks, read_sentences
+    from unbounded.keep import KeptMemory, kept
+    from unbounded.keep.kept import _runs
+    from unbounded.lm import Pretrained, load_model
+    from unbounded.predict import Cache
+
+
+def text_from(paths: list[str], skip: int) -> Iterator[Line]:
+    """The lines behind the first `skip`."""
+    return islice(chain.from_iterable(Reader([path]) for path in paths), skip, None)
+
+
+def put_in(memory: KeptMemory, block: Block) -> None:
+    """A block with its words and states, without predictions."""
+    online = memory._mind.online
+    memory.store.append(block.words, list(block.documents), _runs(block), time.time())
+    memory._mind._widen(len(online.vocabulary) + len(block.words))
+    ids = online.vocabulary.encode(block.words)
+    after, state = online.lm.advance(online._state, ids)
+    before = np.concatenate([online._hidden, after])
+    for expert in online.experts.values():
+        if isinstance(expert, Cache):
+            expert.memory.add(expert._keys(before[:-1]), ids)
+        else:
+            expert.again(ids)
+    online._hidden, online._state = before[-1:], state
+
+
+def fill(model: Pretrained, given: argparse.Namespace, entries: int) -> dict[str, Any]:
+    """Make the memory; how many lines it took."""
+    lines = 0
+
+    def counted() -> Iterator[Line]:
+        nonlocal lines
+        for line in text_from(given.text, 0):
+            lines += 1
+            yield line
+
+    began = time.perf_counter()
+    memory = unbounded.open(given.memory, model)
+    for number, block in enumerate(blocks(read_sentences(counted(), model.tokenizer), kept.BLOCK)):
+        if len(memory) >= entries:
+            break
+        if entries <= given.really:
+            memory._read(block, None)
+        else:
+            put_in(memory, block)
+        if number % 1000 == 999:
+            took = time.perf_counter() - began
+            print(f"{len(memory):,} entries, {1e6 * took / len(memory):.0f} µs", file=sys.stderr)
+    memory.store.sync()
+    # Such growth as has come is all in the snapshot.
+    took, began = time.perf_counter() - began, time.perf_counter()
+    memory.snapshot()
+    wrote = time.perf_counter() - began
+    stats = memory.stats()
+    memory.close()
+    return {"lines": lines, "seconds": took, "snapshot_seconds": wrote, "bytes": stats["bytes"]}
+
+
+def written() -> int:
+    with open("/proc/self/io", encoding="ascii") as file:
+        return int(dict(line.split(": ") for line in file)["wchar"])
+
+
+def read(model: Pretrained, given: argparse.Namespace, until: str) -> dict[str, Any]:
+    """Read on until a snapshot is almost due, or until one has been written."""
+    memory = unbounded.open(given.memory, model)
+    due = max(kept.SNAPSHOT_WORDS, len(memory) // kept.SNAPSHOT_SHARE)
+    entries, bytes_before = len(memory), written()
+    times: list[float] = []
+    began = time.perf_counter()
+    snapshots = set(Path(given.memory).glob("snapshot-*[0-9]"))
+    for _ in memory.follow(text_from(given.text, given.skip)):
+        times.append(time.perf_counter() - began)
+        began = time.perf_counter()
+        if until == "due":
+            late = memory._since_snapshot > due - kept.STEP_WORDS - 2 * kept.BLOCK
+            if late and memory._since > kept.STEP_WORDS - 2 * kept.BLOCK:
+                break
+        elif not memory.store.aside.busy and snapshots != set(
+            Path(given.memory).glob("snapshot-*[0-9]")
+        ):
+            break
+    words = len(memory) - entries
+    found = {
+        "words": words,
+        "microseconds_a_word": 1e6 * sum(times) / words,
+        "bytes_a_word": (written() - bytes_before) / words,
+        "median_block": float(np.median(times)),
+        "longest_block": max(times[1:]),
+        "since_snapshot": memory._since_snapshot,
+        "since_step": memory._since,
+    }
+    if until == "due":
+        found["next"] = [g.word for g in memory.predict("the", 5).words]
+        found["nats"] = memory.score("what was said before is said after").nats.tolist()
+    return found
+
+
+def restart(model: Pretrained, given: argparse.Namespace, ready: float) -> dict[str, Any]:
+    """Open for writing and predict."""
+    began = time.perf_counter()
+    memory = unbounded.open(given.memory, model)
+    opened = time.perf_counter() - began
+    guesses = [g.word for g in memory.predict("the", 5).words]
+    whole = time.perf_counter() - BEGAN
+    return {
+        "seconds": whole,
+        "imports_and_model": ready,
+        "open": opened,
+        "read_again": memory._since,
+        "by_steps": memory._since_snapshot - memory._since,
+        "next": guesses,
+        "nats": memory.score("what was said before is said after").nats.tolist(),
+    }
+
+
+def part(given: argparse.Namespace, role: str, entries: int, folder: Path, skip: int) -> Any:
+    """Run one part in a process of its own; what it found."""
+    out = folder / f"{role}.json"
+    command = [sys.executable, __file__, str(given.model), *given.text, "--role", role]
+    command += ["--entries", str(entries), "--memory", str(folder / "memory"), "--out", str(out)]
+    command += ["--really", str(given.really), "--skip", str(skip)]
+    done = subprocess.run(command, check=False)
+    if done.returncode != (-9 if role == "due" else 0):
+        raise SystemExit(f"{role} ended with {done.returncode}")
+    return json.loads(out.read_text())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("model", type=Path)
+    parser.add_argument("text", nargs="+")
+    parser.add_argument("--entries", default="1M")
+    parser.add_argument("--really", type=parse_size, default=1_500_000)
+    parser.add_argument("--folder", type=Path, help="where memories go [default: a temporary one]")
+    parser.add_argument("--keep", action="store_true", help="leave them there, use what is there")
+    parser.add_argument("--json", type=Path)
+    for name in ("--role", "--memory", "--out"):
+        parser.add_argument(name, help=argparse.SUPPRESS)
+    parser.add_argument("--skip", type=int, default=0, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.role is not None:
+        set_threads(2)
+        model = load_model(given.model)
+        ready = time.perf_counter() - BEGAN
+        entries = int(given.entries)
+        if given.role == "fill":
+            found = fill(model, given, entries)
+        elif given.role == "restart":
+            found = restart(model, given, ready)
+        else:
+            found = read(model, given, given.role)
+        Path(given.out).write_text(json.dumps(found))
+        if given.role == "due":
+            os.kill(os.getpid(), 9)
+        os._exit(0)
+    results = []
+    for entries in map(parse_size, given.entries.split(",")):
+        folder = given.folder or Path(tempfile.mkdtemp())
+        folder = folder / str(entries)
+        folder.mkdir(parents=True, exist_ok=True)
+        # So that after the last part there are as many as asked for.
+        first = entries * kept.SNAPSHOT_SHARE // (kept.SNAPSHOT_SHARE + 1)
+        if not (given.keep and (folder / "fill.json").exists()):
+            part(given, "fill", first, folder, 0)
+        filled = json.loads((folder / "fill.json").read_text())
+        result = {"entries": entries, "really_read": first <= given.really, "fill": filled}
+        result["read"] = part(given, "due", entries, folder, filled["lines"])
+        result["restart"] = part(given, "restart", entries, folder, 0)
+        result["snapshot"] = part(given, "done", entries, folder, filled["lines"])
+        same = all(result["read"].pop(n) == result["restart"].pop(n) for n in ("next", "nats"))
+        result["equal"] = same
+        results.append(result)
+        print(json.dumps(result, indent=1))
+        if not given.keep:
+            shutil.rmtree(folder)
+    if given.json is not None:
+        given.json.write_text(json.dumps(results, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
