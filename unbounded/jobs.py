@@ -150,7 +150,7 @@ def evaluate(
                 f"{name}_entries": len(expert.memory),
                 f"{name}_bytes_per_entry": expert.memory.bytes_per_entry,
             }
-            evaluation.events += [str(event) for event in expert.memory.index.events]
+            evaluation.events += [str(event) for event in expert.memory.events]
         elif isinstance(expert, NGram):
             evaluation.memory[f"{name}_bytes"] = expert.bytes
         if isinstance(expert, Spelling) and expert.beyond:

@@ -12,7 +12,7 @@ import numpy as np
 
 from unbounded.errors import SettingError
 from unbounded.lm import LanguageModel
-from unbounded.memory import Memory, Neighbors
+from unbounded.memory import Neighbors, Pairs
 from unbounded.predict.distribution import Counted, Distribution, Even, Networked, Sparse
 from unbounded.predict.family import Family
 from unbounded.predict.kernels import Kernel
@@ -236,7 +236,7 @@ class Cache(Expert):
 
     def __init__(
         self,
-        memory: Memory,
+        memory: Pairs,
         size: int,
         *,
         k: int = 1024,
@@ -247,7 +247,7 @@ class Cache(Expert):
             raise SettingError(f"k is {k}; at least 1 neighbor is needed")
         self.memory = memory
         # The more words look into a large memory together, the more share what they look at.
-        self.whole = memory.index.reach is None
+        self.whole = memory.reach is None
         self._size = size
         self._k = k
         self._family = Family(kernel)

@@ -1,0 +1,380 @@
+"""A memory spread over shards: the recent past exact in the reader, the rest asked of them all."""
+
+import math
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, final
+
+import numpy as np
+
+from unbounded.cluster.engine import Away, Engine, Pending
+from unbounded.cluster.merging import Merged
+from unbounded.cluster.pieces import Found, Piece, Place
+from unbounded.cluster.recent import Recent
+from unbounded.corpus import Vocabulary
+from unbounded.errors import EngineError, MemoryFault, SettingError
+from unbounded.memory import IndexEvent, Neighbors, Pairs
+from unbounded.memory.pairs import check_pairs
+from unbounded.memory.threads import in_parallel
+from unbounded.types import Hidden, Ids
+
+BATCH = 1024
+"""Pairs that are handed to the shards together, at fixed counts however the stream is cut. The
+fewer, the more calls; the more, the longer the exact search of what is still here."""
+
+PATIENCE = 60.0
+"""Seconds for which a shard may be away before reading stops."""
+
+# Batches on their way to a shard before it is waited for.
+_UNACKNOWLEDGED = 4
+
+# Rows at a time that are merged where they will be looked at.
+_ROWS = 64
+
+# Of k neighbors a shard has k/S on the average; so many deviations more are asked of it.
+_DEVIATIONS = 4
+
+_Asked = tuple[tuple[Any, ...], Pending]
+"""A call to a shard, should it have to be made again, and its answer."""
+
+
+@final
+class Sharded(Pairs):
+    """Pairs on several shards, and those that are on their way to them.
+
+    A query is asked of all shards in one call each; what they find is merged by distance with the
+    recent past, and a shard that may have more among the nearest is asked again. Positions are
+    those of `Memory` as long as one reader alone has read one document; otherwise they only name
+    entries.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        vocabulary: Vocabulary,
+        width: int,
+        *,
+        batch: int = BATCH,
+        document: str = "stream",
+        patience: float = PATIENCE,
+    ) -> None:
+        if batch < 1:
+            raise SettingError(f"batches of {batch} pairs; give at least 1")
+        self._engine, self._vocabulary, self._batch = engine, vocabulary, batch
+        self._patience = patience
+        self._recent = Recent(width, document)
+        self._lines: Ids | None = None
+        self._mine = 0
+        shards = range(engine.count)
+        self._unacknowledged: list[deque[tuple[list[Piece], Pending]]] = [deque() for _ in shards]
+        self._epochs = [0 for _ in shards]
+        self._tables = [np.empty(0, np.int64) for _ in shards]
+        self.resent = 0
+        """How often a shard was away and had to be asked again."""
+        self._held = [int(stats["entries"]) for stats in self.stats()]
+
+    def __len__(self) -> int:
+        return sum(self._held) + len(self._recent)
+
+    @property
+    def reach(self) -> int | None:
+        """All pairs."""
+        return None
+
+    @property
+    def added(self) -> int:
+        """How many pairs there are."""
+        return len(self)
+
+    @property
+    def bytes(self) -> int:
+        """What the shards take, and what is here."""
+        held = sum(int(stats["bytes_in_memory"]) for stats in self.stats())
+        return held + self._recent.index.bytes
+
+    @property
+    def events(self) -> Sequence[IndexEvent]:
+        """None of ours: shards tell theirs in `stats`."""
+        return []
+
+    @property
+    def room(self) -> int:
+        """Pairs that may come until some are handed to the shards."""
+        return self._batch - self._mine % self._batch
+
+    def begin(self, document: str, position: int = 0) -> None:
+        """What comes next stands in this document, from this position on."""
+        self._recent.begin(document, position)
+
+    def on_lines(self, lines: Ids) -> None:
+        """The lines in which the next pairs stand."""
+        self._lines = lines
+
+    # Reading and asking.
+
+    def add(self, keys: Hidden, words: Ids) -> None:
+        """Append pairs; durable after `flush`, found at once."""
+        check_pairs(keys, words)
+        lines = self._next_lines(len(words))
+        start = 0
+        while start < len(keys):
+            rows = slice(start, start + self.room)
+            self._add(keys[rows], words[rows], lines[rows])
+            start += len(keys[rows])
+
+    def _next_lines(self, count: int) -> Ids:
+        lines, self._lines = self._lines, None
+        if lines is None:
+            return np.zeros(count, np.int64)
+        if len(lines) != count:
+            raise MemoryFault(f"{len(lines)} lines for {count} words; give one line to each word")
+        return lines
+
+    def _add(self, keys: Hidden, words: Ids, lines: Ids) -> None:
+        self._recent.add(keys, words, lines)
+        self._mine += len(words)
+        if self._mine % self._batch == 0:
+            self._send()
+
+    def search(self, queries: Hidden, k: int) -> Neighbors:
+        """The min(k, entries) nearest entries of each query; changes nothing."""
+        # Here first: it refuses what is no query.
+        recent = self._recent.index.search(queries, k)
+        parts: list[tuple[int, Neighbors]] = []
+        self._merge(
+            queries,
+            k,
+            self._ask(queries, k),
+            recent,
+            self._recent.words,
+            lambda first, some: parts.append((first, some)),
+        )
+        found = [some for _, some in sorted(parts, key=lambda each: each[0])]
+        found = found or [Merged(0, min(k, len(self))).found]
+        return Neighbors(
+            np.concatenate([some.squared for some in found]),
+            np.concatenate([some.words for some in found]).astype(np.int64),
+            np.concatenate([some.positions for some in found]),
+        )
+
+    def read_by(
+        self, keys: Hidden, words: Ids, k: int, look: Callable[[int, Neighbors], None]
+    ) -> None:
+        """Ask the shards, and meanwhile look here; pairs are handed on while others are read."""
+        check_pairs(keys, words)
+        lines = self._next_lines(len(words))
+        start = 0
+        while start < len(keys):
+            rows = slice(start, start + self.room)
+
+            def after(first: int, some: Neighbors, start: int = start) -> None:
+                look(start + first, some)
+
+            asked = self._ask(keys[rows], k)
+            recent = self._recent.index.search_block(keys[rows], k)
+            table = np.concatenate([self._recent.words, words[rows]])
+            self._merge(keys[rows], k, asked, recent, table, after)
+            self._add(keys[rows], words[rows], lines[rows])
+            start += len(keys[rows])
+
+    def _share_of(self, k: int) -> int:
+        """How many neighbors a shard is asked for at first."""
+        part = 1 / self._engine.count
+        more = _DEVIATIONS * math.sqrt(k * part * (1 - part))
+        return min(k, math.ceil(k * part + more))
+
+    def _ask(self, queries: Hidden, k: int) -> list[_Asked]:
+        shared, share = self._engine.share(queries), self._share_of(k)
+        asked = []
+        for shard in range(self._engine.count):
+            call = ("search", shared, share, self._epochs[shard], len(self._tables[shard]))
+            asked.append((call, self._engine.begin(shard, *call)))
+        return asked
+
+    def _found(self, shard: int, call: tuple[Any, ...], begun: Pending | None = None) -> Found:
+        """What a shard found; whatever new words it tells are looked up."""
+        found: Found = self._answer(shard, *call, begun=begun)
+        if found.epoch != self._epochs[shard]:
+            self._epochs[shard], self._tables[shard] = found.epoch, np.empty(0, np.int64)
+        if found.fresh:
+            new = self._vocabulary.encode(found.fresh)
+            self._tables[shard] = np.concatenate([self._tables[shard], new])
+        self._held[shard] = found.held
+        return found
+
+    def _merge(
+        self,
+        queries: Hidden,
+        k: int,
+        asked: list[_Asked],
+        recent: tuple[np.ndarray, np.ndarray],
+        words: np.ndarray,
+        look: Callable[[int, Neighbors], None],
+    ) -> None:
+        """Show what shards and the recent past have, together, some rows at a time."""
+        answers = [self._found(shard, *each) for shard, each in enumerate(asked)]
+        count, first_own = self._engine.count, self._after_all()
+        squared, own = recent[0], np.maximum(recent[1], 0)
+        width = min(k, sum(self._held) + squared.shape[1])
+        unsure: list[tuple[slice, np.ndarray]] = []
+
+        def merged(some: slice, parts: Sequence[Found]) -> Neighbors:
+            out = Merged(len(squared[some]), width)
+            out.merge(squared[some], own[some], own[some], words, 1, first_own)
+            for shard, each in enumerate(parts):
+                found = each.squared, each.entries, each.words
+                out.merge(*found, self._tables[shard], count, shard)
+            return out.found
+
+        def part(start: int, stop: int) -> None:
+            for first in range(start, stop, _ROWS):
+                some = slice(first, min(first + _ROWS, stop))
+                parts = [found.rows(some) for found in answers]
+                found = merged(some, parts)
+                short = np.array([each.may_have_nearer(found.squared, k) for each in parts])
+                if short.any():
+                    unsure.append((some, short))
+                else:
+                    look(first, found)
+
+        in_parallel(part, len(queries))
+        for some, short in unsure:
+            parts = [found.rows(some) for found in answers]
+            for shard in np.flatnonzero(short.any(axis=1)).tolist():
+                rows = np.flatnonzero(short[shard])
+                known = self._epochs[shard], len(self._tables[shard])
+                all_of = self._found(shard, ("search", queries[some][rows], k, *known))
+                parts[shard] = parts[shard].with_rows(rows, all_of)
+            look(some.start, merged(some, parts))
+
+    def _after_all(self) -> int:
+        """The position behind those of all entries that shards have."""
+        count = self._engine.count
+        ends = [(held - 1) * count + shard + 1 for shard, held in enumerate(self._held) if held]
+        return max(ends, default=0)
+
+    # Handing on.
+
+    def _send(self) -> None:
+        """Hand the recent past to the shards, and do not wait for them."""
+        for shard, pieces in enumerate(self._recent.taken(self._engine.count, self._vocabulary)):
+            queue = self._unacknowledged[shard]
+            if len(queue) >= _UNACKNOWLEDGED:
+                self._answer(shard, "held", "")
+            queue.append((pieces, self._engine.begin(shard, "append", pieces)))
+            self._held[shard] += sum(len(piece.words) for piece in pieces)
+
+    def flush(self) -> None:
+        """Return once every pair is on disk."""
+        if len(self._recent):
+            self._send()
+        for shard in range(self._engine.count):
+            self._answer(shard, "held", "")
+
+    def _answer(self, shard: int, method: str, *args: Any, begun: Pending | None = None) -> Any:
+        """What a shard answers, once it has all that was handed to it before.
+
+        One that died is started again by the engine, from its journal; what it had not
+        acknowledged it is told again, and ignores what it has.
+        """
+        deadline = time.monotonic() + self._patience
+        pending = begun or self._engine.begin(shard, method, *args)
+        while True:
+            try:
+                answer = pending()
+                queue = self._unacknowledged[shard]
+                while queue:
+                    queue[0][1]()
+                    queue.popleft()
+                return answer
+            except Away as error:
+                if time.monotonic() > deadline:
+                    raise EngineError(
+                        f"shard {shard} of {self._engine.count} has been away for "
+                        f"{self._patience:.0f} s; what was acknowledged is on its disk: bring its "
+                        "node back and read on"
+                    ) from error
+                self.resent += 1
+                self._engine.revive(shard)
+                again = [pieces for pieces, _ in self._unacknowledged[shard]]
+                self._unacknowledged[shard] = deque(
+                    (pieces, self._engine.begin(shard, "append", pieces)) for pieces in again
+                )
+                pending = self._engine.begin(shard, method, *args)
+
+    # Provenance and forgetting.
+
+    def held_of(self, document: str) -> int:
+        """The position of a document behind which no shard holds anything of it."""
+        count = self._engine.count
+        held = [self._answer(shard, "held", document) for shard in range(count)]
+        ends = [(each - 1) * count + shard + 1 for shard, each in enumerate(held) if each]
+        return max(ends, default=0)
+
+    def where(self, positions: Sequence[int]) -> list[Place]:
+        """Where the entries that were just found stand."""
+        count, first_own = self._engine.count, self._after_all()
+        out: dict[int, Place] = {}
+        for position in positions:
+            if position >= first_own:
+                place = self._recent.place_of(position - first_own)
+                out[position] = Place(*place, time.time())
+        for shard in range(count):
+            mine = [p for p in positions if p < first_own and p % count == shard]
+            if mine:
+                found = self._answer(shard, "where", [p // count for p in mine])
+                out.update(zip(mine, found, strict=True))
+        return [out[position] for position in positions]
+
+    def words_of(self, document: str, start: int, stop: int) -> list[str]:
+        """The words of a document from one position to before another, as far as shards have it."""
+        found: dict[int, str] = {}
+        for shard in range(self._engine.count):
+            found |= self._answer(shard, "words", document, max(start, 0), stop)
+        return [found[position] for position in sorted(found)]
+
+    def forget(self, document: str) -> int:
+        """Be as if a document had never been read, on every shard; how many entries are gone."""
+        self.flush()
+        shards = range(self._engine.count)
+        gone = sum(int(self._answer(shard, "forget", document)) for shard in shards)
+        self._held = [int(stats["entries"]) for stats in self.stats()]
+        return gone
+
+    def stats(self) -> list[dict[str, Any]]:
+        """What each shard says of itself."""
+        return [self._answer(shard, "stats") for shard in range(self._engine.count)]
+
+    # The state is on the shards.
+
+    def state(self) -> dict[str, np.ndarray]:
+        """How many pairs there are: they themselves are on the shards, durably."""
+        self.flush()
+        return {"entries": np.array([len(self)])}
+
+    def load(self, state: Mapping[str, np.ndarray]) -> None:
+        """Go on, if the shards have at least as many pairs."""
+        if len(self) < int(state["entries"][0]):
+            raise MemoryFault(
+                f"the shards hold {len(self):,} pairs, {int(state['entries'][0]):,} were there "
+                "before; give the engine that holds them"
+            )
+
+    def growth(self) -> dict[str, np.ndarray] | None:
+        """Nothing: shards keep what comes."""
+        return {}
+
+    def again(self, words: Ids) -> None:
+        """Nothing."""
+
+    def grow(self, growth: Mapping[str, np.ndarray]) -> None:
+        """Nothing."""
+
+    def rest(self) -> dict[str, np.ndarray]:
+        """The state."""
+        return self.state()
+
+    def settle(self, rest: Mapping[str, np.ndarray]) -> None:
+        """As `load`."""
+        self.load(rest)
