@@ -31,12 +31,15 @@ from unbounded.lm import (
     train_model,
 )
 from unbounded.lm.checkpoint import CONFIG, keep_text
+from unbounded.memory import Pairs
 from unbounded.predict import Cache, Fixed, NGram, OnlineModel, Spelling
 from unbounded.predict.spelling import LEAST
 from unbounded.score.evaluation import Evaluation, experts_of, fit_rows, make_rows, split_first
 from unbounded.score.metrics import Banding
 from unbounded.score.progressive import Watcher
 from unbounded.score.rows import USUAL
+
+_MakePairs = Callable[[Vocabulary], Pairs]
 
 FITTED_TOKENS = 100_000
 """How much of a text at most goes to fitting fixed weights when no other text is given."""
@@ -55,6 +58,8 @@ class EvaluationConfig:
     tokens: int | None = None
     block: int = 8192
     every: int = 10_000
+    engine: str | None = None
+    """Where the unbounded cache's memory is, such as `ray://HOST:PORT`; None is here."""
 
     def __post_init__(self) -> None:
         if self.mixture not in ("online", "fixed", "both"):
@@ -110,6 +115,31 @@ def evaluate(
     `progress` and for where fitting ends, and the model is not told. `progress` is told how many
     words there are and gives back what hears how far it is.
     """
+    with _elsewhere(model, config) as pairs:
+        return _evaluate(model, text, config, validate, watchers, progress, pairs)
+
+
+@contextmanager
+def _elsewhere(model: Pretrained, config: EvaluationConfig) -> Iterator[_MakePairs | None]:
+    """What makes memories on the engine that was asked for, until the evaluation is over."""
+    if config.engine is None:
+        yield None
+        return
+    from unbounded.cluster.opening import scratch
+
+    with scratch(config.engine, config.memory.index, model.lm.width) as make:
+        yield make
+
+
+def _evaluate(
+    model: Pretrained,
+    text: Iterable[Line],
+    config: EvaluationConfig,
+    validate: Iterable[Line] | None,
+    watchers: Sequence[Watcher],
+    progress: Callable[[int], Callable[[int, str], None]],
+    pairs: _MakePairs | None,
+) -> Evaluation:
     if validate is not None and config.mixture == "online":
         raise SettingError(
             "a text to validate on was given, but online weights need none; "
@@ -123,13 +153,13 @@ def evaluate(
         _count(met, model, validate, config.tokens)
     experts = experts_of(rows)
     size = None if config.protocol == "open" else len(met)
-    online = _unmixed(build_online(model, size, experts, config.memory, config.strangers))
+    online = _unmixed(build_online(model, size, experts, config.memory, config.strangers, pairs))
     stream = _blocks(model, text, config)
     fitted = 0
     banding = Banding(model.lm.base_size)
     both = config.mixture == "both"
     if config.mixture != "online" and validate is not None:
-        other = build_online(model, size, experts, config.memory, config.strangers)
+        other = build_online(model, size, experts, config.memory, config.strangers, pairs)
         fitted = fit_rows(_unmixed(other), _blocks(model, validate, config), rows, beside=both)
     elif config.mixture != "online":
         first, stream = split_first(stream, min(total // 10, FITTED_TOKENS))
@@ -174,6 +204,7 @@ def _settings(config: EvaluationConfig, fitted: int) -> dict[str, Any]:
         "fitted_on": fitted,
         "block": config.block,
         "strangers": config.strangers,
+        **({} if config.engine is None else {"engine": config.engine}),
         **asdict(config.memory),
     }
 

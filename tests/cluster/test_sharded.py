@@ -129,8 +129,6 @@ def test_refused_pairs_leave_everything_as_it_was(tmp_path: Path) -> None:
         memory.add(bad, words[:3])
     with pytest.raises(MemoryFault, match="row 1 of 3 queries is not finite"):
         memory.search(bad, 3)
-    with pytest.raises(MemoryFault, match="one word to each key"):
-        memory.add(keys, words[:3])
     assert len(memory) == 20
     memory.flush()
     assert sum(stats["entries"] for stats in memory.stats()) == 20

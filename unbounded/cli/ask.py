@@ -5,8 +5,18 @@ from typing import Annotated, Any
 
 import typer
 
-from unbounded.cli.app import CORES, JsonFile, Seed, Texts, Threads, app, check_targets, say_damage
-from unbounded.cli.kept import Folder, Model, opened
+from unbounded.cli.app import (
+    CORES,
+    Engine,
+    JsonFile,
+    Seed,
+    Texts,
+    Threads,
+    app,
+    check_targets,
+    say_damage,
+)
+from unbounded.cli.kept import Folder, Model, opened, opened_on
 from unbounded.console import write_json
 
 Text = Annotated[str, typer.Argument(metavar="TEXT", help="What comes before.")]
@@ -19,12 +29,17 @@ def predict(
     number: Annotated[int, typer.Option("-n", min=1, help="Words to list.")] = 10,
     sources: Annotated[int, typer.Option(min=0, help="Passages to list for each word.")] = 2,
     model: Model = None,
+    engine: Engine = None,
     threads: Threads = CORES,
     json_file: JsonFile = None,
 ) -> None:
     """List the likeliest next words, who says so, and the passages they come from."""
     check_targets(json_file)
-    with opened(memory_folder, model, mode="read", threads=threads) as memory:
+    with (
+        opened(memory_folder, model, mode="read", threads=threads)
+        if engine is None
+        else opened_on(engine, memory_folder, model, threads=threads)
+    ) as memory:
         found = memory.predict(text, number, sources=sources)
     if json_file != "-":
         for guess in found.words:

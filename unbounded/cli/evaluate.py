@@ -8,6 +8,7 @@ import typer
 
 from unbounded.cli.app import (
     CORES,
+    Engine,
     JsonFile,
     Texts,
     Threads,
@@ -83,6 +84,7 @@ def evaluate(
     report: Annotated[
         Path | None, typer.Option(metavar="FILE.html", help="Write a page with curves.")
     ] = None,
+    engine: Engine = None,
     threads: Threads = CORES,
     json_file: JsonFile = None,
 ) -> None:
@@ -124,6 +126,7 @@ def evaluate(
         tokens=tokens,
         block=block,
         every=every,
+        engine=engine,
     )
     model = load_model(model_folder)
     with ExitStack() as stack:

@@ -59,6 +59,10 @@ class Contents:
         """How many entries of a document there are."""
         return self._held.get(document, 0)
 
+    def lengths(self) -> dict[str, int]:
+        """How many entries of each document there are."""
+        return dict(self._held)
+
     def names_like(self, name: str) -> list[str]:
         """Documents under a name: itself, and a file's later documents, called NAME#2, …"""
         parts = (one.rpartition("#") for one in self._held)
@@ -69,12 +73,6 @@ class Contents:
         """All of them, in the order they came."""
         for row in zip(*(self._columns[name] for name in _COLUMNS), strict=True):
             yield Stretch(*row)
-
-    def stretch(self, at: int) -> Stretch | None:
-        """The one that came after so many others, if there is one."""
-        if at >= len(self._columns["first"]):
-            return None
-        return Stretch(*(self._columns[name][at] for name in _COLUMNS))
 
     def stretch_of(self, entry: int) -> Stretch:
         """The one that an entry is in."""

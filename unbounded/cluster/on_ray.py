@@ -97,9 +97,19 @@ class OnRay(Engine):
             # We ask again ourselves: what a call left undone must come before it.
             max_task_retries=0,
             num_cpus=0,
-            scheduling_strategy="SPREAD",
+            scheduling_strategy=self._node(shard),
         )
         return actor.remote(str(folder), self._about, threads=self._threads)
+
+    def _node(self, shard: int) -> Any:
+        """The node for a shard, in turn; another if that one is lost.
+
+        Ray's own "SPREAD" puts actors that claim no processor on one node, as it was seen to do.
+        """
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        nodes = sorted(node["NodeID"] for node in self._ray.nodes() if node["Alive"])
+        return NodeAffinitySchedulingStrategy(nodes[shard % len(nodes)], soft=True)
 
     def share(self, array: Any) -> Any:
         """A reference into the engine's shared memory."""

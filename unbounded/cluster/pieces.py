@@ -48,6 +48,12 @@ class Piece:
             self.keys[count:],
         )
 
+    def upto(self, count: int) -> "Piece":
+        """The same, the first `count` entries only."""
+        some = slice(count)
+        parts = self.lines[some], self.words[some], self.keys[some]
+        return Piece(self.document, self.first, self.step, self.time, *parts)
+
 
 def to_payload(piece: Piece) -> bytes:
     """A piece as bytes, for the journal."""

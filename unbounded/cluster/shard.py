@@ -300,32 +300,44 @@ class Shard:
 
     def words(self, document: str, start: int, stop: int) -> dict[int, str]:
         """The words of a document from one position to before another, those that are here."""
-        out: dict[int, str] = {}
-        step = max((each.step for each in self._contents.stretches_of(document, 0, 1)), default=1)
+        return {
+            piece.first + i * piece.step: word
+            for piece in self.entries(document, start, stop)
+            for i, word in enumerate(piece.words)
+        }
+
+    def _pieces(self, document: str, start: int, stop: int) -> Iterator[Piece]:
+        step = next((each.step for each in self._contents.stretches_of(document, 0, 1)), 1)
         for each in self._contents.stretches_of(document, start // step, stop // step + 1):
             record = read_record(self._file, self._path, each.start, each.number)
-            piece = from_payload(record.payload)
-            places = range(piece.first, piece.first + each.count * piece.step, piece.step)
-            out.update(
-                (p, w) for p, w in zip(places, piece.words, strict=True) if start <= p < stop
-            )
+            yield from_payload(record.payload)
+
+    def entries(self, document: str, start: int, stop: int) -> list[Piece]:
+        """What is here of a document from one position to before another, to be moved elsewhere."""
+        out: list[Piece] = []
+        for piece in self._pieces(document, start, stop):
+            skipped = max(-(-(start - piece.first) // piece.step), 0)
+            kept = piece.after(min(skipped, len(piece.words)))
+            count = max(-(-(stop - kept.first) // kept.step), 0)
+            if len(kept.words) and count:
+                out.append(kept.upto(count))
         return out
 
-    def pieces(self, first: int) -> tuple[Piece, ...]:
-        """A piece from the `first`-th on, for whoever moves them elsewhere; none at the end."""
-        each = self._contents.stretch(first)
-        if each is None:
-            return ()
-        record = read_record(self._file, self._path, each.start, each.number)
-        return (from_payload(record.payload),)
+    def keep(self, name: str, data: bytes) -> None:
+        """Keep something small of a reader's under a name, durably."""
+        write_file(self._disk, self.folder / f"kept-{name}", data)
+
+    def kept(self, name: str) -> bytes | None:
+        """What was last kept under a name."""
+        path = self.folder / f"kept-{name}"
+        return path.read_bytes() if path.exists() else None
 
     def stats(self) -> dict[str, Any]:
         """Entries, documents, words and bytes."""
         files = [path for path in self.folder.rglob("*") if path.is_file()]
-        names = {self._contents.documents[each.document] for each in self._contents.stretches()}
         return {
             "entries": len(self.memory),
-            "documents": sorted(names),
+            "documents": self._contents.lengths(),
             "words": len(self._vocabulary),
             "bytes": sum(path.stat().st_size for path in files),
             "bytes_in_memory": self.memory.bytes,
@@ -334,6 +346,11 @@ class Shard:
             "events": [*self.events, *map(str, self.memory.events)],
             **self.about,
         }
+
+    def remove(self) -> None:
+        """Close it, and remove all it had."""
+        self.close()
+        remove(self.folder)
 
     def close(self) -> None:
         """Let go of the files; a crash is as good."""

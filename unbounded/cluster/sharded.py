@@ -72,6 +72,7 @@ class Sharded(Pairs):
         self._tables = [np.empty(0, np.int64) for _ in shards]
         self.resent = 0
         """How often a shard was away and had to be asked again."""
+        self._held = [0 for _ in shards]
         self._held = [int(stats["entries"]) for stats in self.stats()]
 
     def __len__(self) -> int:
@@ -194,7 +195,7 @@ class Sharded(Pairs):
 
     def _found(self, shard: int, call: tuple[Any, ...], begun: Pending | None = None) -> Found:
         """What a shard found; whatever new words it tells are looked up."""
-        found: Found = self._answer(shard, *call, begun=begun)
+        found: Found = self.answer(shard, *call, begun=begun)
         if found.epoch != self._epochs[shard]:
             self._epochs[shard], self._tables[shard] = found.epoch, np.empty(0, np.int64)
         if found.fresh:
@@ -261,7 +262,7 @@ class Sharded(Pairs):
         for shard, pieces in enumerate(self._recent.taken(self._engine.count, self._vocabulary)):
             queue = self._unacknowledged[shard]
             if len(queue) >= _UNACKNOWLEDGED:
-                self._answer(shard, "held", "")
+                self.answer(shard, "held", "")
             queue.append((pieces, self._engine.begin(shard, "append", pieces)))
             self._held[shard] += sum(len(piece.words) for piece in pieces)
 
@@ -270,9 +271,9 @@ class Sharded(Pairs):
         if len(self._recent):
             self._send()
         for shard in range(self._engine.count):
-            self._answer(shard, "held", "")
+            self.answer(shard, "held", "")
 
-    def _answer(self, shard: int, method: str, *args: Any, begun: Pending | None = None) -> Any:
+    def answer(self, shard: int, method: str, *args: Any, begun: Pending | None = None) -> Any:
         """What a shard answers, once it has all that was handed to it before.
 
         One that died is started again by the engine, from its journal; what it had not
@@ -285,7 +286,7 @@ class Sharded(Pairs):
                 answer = pending()
                 queue = self._unacknowledged[shard]
                 while queue:
-                    queue[0][1]()
+                    self._held[shard] = int(queue[0][1]())
                     queue.popleft()
                 return answer
             except Away as error:
@@ -305,12 +306,15 @@ class Sharded(Pairs):
 
     # Provenance and forgetting.
 
-    def held_of(self, document: str) -> int:
-        """The position of a document behind which no shard holds anything of it."""
+    def held_of(self, document: str) -> tuple[int, int]:
+        """The positions of a document up to which all is there, and behind which nothing is.
+
+        They differ where a writer was stopped while some shards had more than others.
+        """
         count = self._engine.count
-        held = [self._answer(shard, "held", document) for shard in range(count)]
+        held = [self.answer(shard, "held", document) for shard in range(count)]
         ends = [(each - 1) * count + shard + 1 for shard, each in enumerate(held) if each]
-        return max(ends, default=0)
+        return min(each * count + i for i, each in enumerate(held)), max(ends, default=0)
 
     def where(self, positions: Sequence[int]) -> list[Place]:
         """Where the entries that were just found stand."""
@@ -323,7 +327,7 @@ class Sharded(Pairs):
         for shard in range(count):
             mine = [p for p in positions if p < first_own and p % count == shard]
             if mine:
-                found = self._answer(shard, "where", [p // count for p in mine])
+                found = self.answer(shard, "where", [p // count for p in mine])
                 out.update(zip(mine, found, strict=True))
         return [out[position] for position in positions]
 
@@ -331,20 +335,20 @@ class Sharded(Pairs):
         """The words of a document from one position to before another, as far as shards have it."""
         found: dict[int, str] = {}
         for shard in range(self._engine.count):
-            found |= self._answer(shard, "words", document, max(start, 0), stop)
+            found |= self.answer(shard, "words", document, max(start, 0), stop)
         return [found[position] for position in sorted(found)]
 
     def forget(self, document: str) -> int:
         """Be as if a document had never been read, on every shard; how many entries are gone."""
         self.flush()
         shards = range(self._engine.count)
-        gone = sum(int(self._answer(shard, "forget", document)) for shard in shards)
+        gone = sum(int(self.answer(shard, "forget", document)) for shard in shards)
         self._held = [int(stats["entries"]) for stats in self.stats()]
         return gone
 
     def stats(self) -> list[dict[str, Any]]:
         """What each shard says of itself."""
-        return [self._answer(shard, "stats") for shard in range(self._engine.count)]
+        return [self.answer(shard, "stats") for shard in range(self._engine.count)]
 
     # The state is on the shards.
 

@@ -279,6 +279,10 @@ class Cache(Expert):
         probs[foreseen] = self._trust.score(shares[foreseen]).prob
         return probs
 
+    def remember(self, hidden: Hidden, words: Ids) -> None:
+        """Remember pairs without looking for their neighbors: nothing is learned of the kernels."""
+        self.memory.add(self._keys(hidden), words)
+
     def recall(self, hidden: Hidden) -> tuple[Neighbors, Distances]:
         """The entries that `predict` asks for one state, and the share of each in what it says."""
         found = self.memory.search(self._keys(hidden), self._k)

@@ -105,6 +105,18 @@ class OnlineModel:
             ids[place] = strangers.setdefault(words[place], next_id)
         return ids
 
+    def restart(self) -> None:
+        """Stand before the first word of a text again; what was learned stays."""
+        self._hidden, self._state = self.lm.start()
+
+    def pass_over(self, words: Sequence[str]) -> tuple[Hidden, Ids]:
+        """Stand behind words without asking or teaching an expert; states before them, and ids."""
+        ids = self.vocabulary.encode(words)
+        after, self._state = self.lm.advance(self._state, ids)
+        before = np.concatenate([self._hidden, after])
+        self._hidden = before[-1:]
+        return before[:-1], ids
+
     @property
     def hidden(self) -> Hidden:
         """The state before the next word, one row."""
