@@ -112,6 +112,9 @@ class Shard:
         self._journal = Journal(self._disk, self._path, self._end)
         self._mark = Acknowledged(self._disk, self.folder)
         self._mark.mark(_GENERATION, self._end)
+        if gone:
+            # A crash came between.
+            self._compact()
 
     def _restored(self) -> tuple[int, int]:
         """Take over the newest snapshot that is whole; where the journal goes on from there."""
