@@ -1,5 +1,6 @@
 """A real Ray cluster of several node processes on this machine."""
 
+import logging
 import os
 import signal
 import tempfile
@@ -43,7 +44,7 @@ def cluster(nodes: int) -> Iterator[Any]:
                 address=made.address,
                 namespace=NAMESPACE,
                 log_to_driver=False,
-                logging_level="error",
+                logging_level=logging.ERROR,
             )
             yield made
         finally:

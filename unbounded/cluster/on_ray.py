@@ -1,6 +1,7 @@
 """Shards as actors of a Ray cluster: started once, started again elsewhere when they die."""
 
 import hashlib
+import logging
 import os
 import tempfile
 import time
@@ -28,7 +29,8 @@ def connect(address: Address) -> None:
     address.check()
     # No figures to anybody.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    quiet = {"log_to_driver": False, "logging_level": "error", "namespace": NAMESPACE}
+    logging.getLogger("ray").setLevel(logging.ERROR)
+    quiet = {"log_to_driver": False, "logging_level": logging.ERROR, "namespace": NAMESPACE}
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
