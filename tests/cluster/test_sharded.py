@@ -9,6 +9,8 @@ from tests.cluster.streams import WIDTH, WORDS, here, spread, stream, vocabulary
 from unbounded.cluster import Sharded
 from unbounded.errors import MemoryFault
 from unbounded.memory import Auto, Flat, Memory, Neighbors, Pairs
+from unbounded.predict import Cache
+from unbounded.predict.experts import stepwise
 from unbounded.types import Hidden, Ids
 
 
@@ -152,3 +154,33 @@ def test_provenance_names_document_position_and_line(tmp_path: Path) -> None:
     ]
     memory.flush()
     assert memory.words_of("letter", 2, 7) == vocabulary().decode(words[2:7])
+
+
+@pytest.mark.parametrize("cuts", [(), (1, 2, 30), (16, 32, 50)])
+def test_a_cache_on_shards_scores_as_one_in_one_place_and_word_by_word(
+    tmp_path: Path, cuts: tuple[int, ...]
+) -> None:
+    keys, words = stream(60)
+    spread_out = Cache(spread(tmp_path / "blocks", 3), 12, k=7)
+    single = Cache(spread(tmp_path / "single", 3), 12, k=7)
+    expected = Cache(Memory(Flat(WIDTH)), 12, k=7).score(keys, words)
+    rows = np.split(np.arange(60), cuts)
+    found = np.concatenate([spread_out.score(keys[some], words[some]) for some in rows])
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-9)
+    np.testing.assert_allclose(stepwise(single, keys, words), expected, rtol=1e-4, atol=1e-9)
+
+
+def test_no_answer_depends_on_a_later_word(tmp_path: Path) -> None:
+    keys, words = stream(60)
+    other = keys.copy()
+    other[41:] += 3
+    one, two = (
+        spread(tmp_path / name, 2).read(each, words, 9)
+        for name, each in (("one", keys), ("two", other))
+    )
+    np.testing.assert_array_equal(one.squared[:41], two.squared[:41])
+    np.testing.assert_array_equal(one.words[:41], two.words[:41])
+
+
+def test_every_memory_of_pairs_is_tested_here_or_as_an_index() -> None:
+    assert set(Pairs.__subclasses__()) == {Memory, Sharded}

@@ -1,8 +1,10 @@
 """Shards as actors of a Ray cluster: started once, started again elsewhere when they die."""
 
+import atexit
 import hashlib
 import logging
 import os
+import shutil
 import tempfile
 import time
 import warnings
@@ -35,14 +37,16 @@ def connect(address: Address) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             if address.host is None:
+                # Sockets lie in there, and a socket's path must be short.
+                place = tempfile.mkdtemp(prefix="ray-", dir="/tmp")
                 ray.init(
                     address="local",
                     include_dashboard=False,
                     object_store_memory=STORE_BYTES,
-                    # Sockets lie in there, and a socket's path must be short.
-                    _temp_dir=tempfile.mkdtemp(prefix="ray-", dir="/tmp"),
+                    _temp_dir=place,
                     **quiet,
                 )
+                atexit.register(_end, place)
             else:
                 ray.init(address=f"{address.host}:{address.port}", **quiet)
     except (OSError, RuntimeError, ValueError) as error:
@@ -55,6 +59,12 @@ def connect(address: Address) -> None:
 def disconnect() -> None:
     """Leave the cluster; `ray://local` ends with it."""
     _ray().shutdown()
+
+
+def _end(place: str) -> None:
+    """End a cluster of this process, and remove its logs and sockets."""
+    disconnect()
+    shutil.rmtree(place, ignore_errors=True)
 
 
 def _ray() -> Any:

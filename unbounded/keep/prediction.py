@@ -73,9 +73,12 @@ def foreseen(
     model: OnlineModel, n: int, sources: int, votes: Votes, passages: Passages
 ) -> Prediction:
     """The same, wherever the passages come from."""
-    known, hidden = len(model.vocabulary), model.hidden
+    hidden = model.hidden
     weights = model.mixture.weights_for(hidden[0])
-    parts = [expert.predict(hidden).dense(known)[0] for expert in model.experts.values()]
+    said = [expert.predict(hidden) for expert in model.experts.values()]
+    # Asked behind the experts: a memory that others write may know words that are new to us.
+    known = len(model.vocabulary)
+    parts = [distribution.dense(known)[0] for distribution in said]
     shares = np.stack(parts, axis=1) * weights
     probs = shares.sum(axis=1)
     best = np.argsort(-probs, kind="stable")[:n]
