@@ -9,7 +9,7 @@ from typing import Any, final
 
 import numpy as np
 
-from unbounded.cluster.contents import Contents
+from unbounded.cluster.contents import Contents, Stretch
 from unbounded.cluster.pieces import ENTRIES, GONE, Found, Piece, Place, from_payload, to_payload
 from unbounded.corpus import Vocabulary
 from unbounded.errors import EngineError, StoreError
@@ -18,10 +18,10 @@ from unbounded.memory.threads import set_search_threads
 from unbounded.states import part, under
 from unbounded.store.acknowledged import Acknowledged, read_mark
 from unbounded.store.disk import ASIDE, RealDisk, sync_folder, write_all, write_file
-from unbounded.store.journal import Journal, check_start, damaged, read_record, scan
+from unbounded.store.journal import Journal, check_start, damaged, scan
 from unbounded.store.layout import journal_path, remove, snapshot_path, snapshot_paths
 from unbounded.store.lock import Lock
-from unbounded.store.records import START, json_payload, read_json, to_bytes
+from unbounded.store.records import HEAD, START, json_payload, read_json, record_at, to_bytes
 from unbounded.store.snapshot import (
     Snapshot,
     read_arrays,
@@ -214,8 +214,17 @@ class Shard:
         left = list(self._contents.stretches())
         self._empty()
         for each in left:
-            record = read_record(self._file, self._path, each.start, each.number)
-            self._take(from_payload(record.payload), each.start, each.number)
+            self._take(self._piece(each), each.start, each.number)
+
+    def _piece(self, each: Stretch) -> Piece:
+        """A piece as it lies in the journal; it is longer than what `read_record` looks at first."""
+        head = os.pread(self._file, HEAD.size, each.start)
+        size = HEAD.size + (HEAD.unpack(head)[0] if len(head) == HEAD.size else 0)
+        data = memoryview(os.pread(self._file, size, each.start))
+        record = record_at(data, each.start, each.number, each.start)
+        if record is None:
+            raise damaged(self._path, each.start)
+        return from_payload(record.payload)
 
     def _compact(self) -> None:
         """Write a journal of what is left; the rename is the switch."""
@@ -224,8 +233,8 @@ class Shard:
         end, contents = len(START), Contents()
         try:
             write_all(self._disk, file, START)
-            for number, (each, payload) in enumerate(self._payloads()):
-                data = to_bytes(ENTRIES, number, payload)
+            for number, each in enumerate(self._contents.stretches()):
+                data = to_bytes(ENTRIES, number, to_payload(self._piece(each)))
                 write_all(self._disk, file, data)
                 name = self._contents.documents[each.document]
                 contents.append(name, each.ordinal, each.count, each.step, end, number)
@@ -246,11 +255,6 @@ class Shard:
         self._journal = Journal(self._disk, self._path, end)
         self._mark = Acknowledged(self._disk, self.folder)
         self._mark.mark(_GENERATION, end)
-
-    def _payloads(self) -> Iterator[tuple[Any, bytes]]:
-        for each in self._contents.stretches():
-            record = read_record(self._file, self._path, each.start, each.number)
-            yield each, bytes(record.payload)
 
     def snapshot(self) -> None:
         """Set the index aside, so that the next opening need not make it again."""
@@ -295,8 +299,7 @@ class Shard:
         out = []
         for entry in entries:
             each = self._contents.stretch_of(entry)
-            record = read_record(self._file, self._path, each.start, each.number)
-            piece, at = from_payload(record.payload), entry - each.first
+            piece, at = self._piece(each), entry - each.first
             position = piece.first + at * piece.step
             out.append(Place(piece.document, position, int(piece.lines[at]), piece.time))
         return out
@@ -312,8 +315,7 @@ class Shard:
     def _pieces(self, document: str, start: int, stop: int) -> Iterator[Piece]:
         step = next((each.step for each in self._contents.stretches_of(document, 0, 1)), 1)
         for each in self._contents.stretches_of(document, start // step, stop // step + 1):
-            record = read_record(self._file, self._path, each.start, each.number)
-            yield from_payload(record.payload)
+            yield self._piece(each)
 
     def entries(self, document: str, start: int, stop: int) -> list[Piece]:
         """What is here of a document from one position to before another, to be moved elsewhere."""
