@@ -217,7 +217,7 @@ class Shard:
             self._take(self._piece(each), each.start, each.number)
 
     def _piece(self, each: Stretch) -> Piece:
-        """A piece as it lies in the journal; it is longer than what `read_record` looks at first."""
+        """A piece as it lies in the journal, read by its length: pieces are long."""
         head = os.pread(self._file, HEAD.size, each.start)
         size = HEAD.size + (HEAD.unpack(head)[0] if len(head) == HEAD.size else 0)
         data = memoryview(os.pread(self._file, size, each.start))

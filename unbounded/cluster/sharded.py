@@ -260,11 +260,12 @@ class Sharded(Pairs):
     def _send(self) -> None:
         """Hand the recent past to the shards, and do not wait for them."""
         for shard, pieces in enumerate(self._recent.taken(self._engine.count, self._vocabulary)):
-            queue = self._unacknowledged[shard]
-            if len(queue) >= _UNACKNOWLEDGED:
-                self.answer(shard, "held", "")
-            queue.append((pieces, self._engine.begin(shard, "append", pieces)))
+            begun = self._engine.begin(shard, "append", pieces)
+            self._unacknowledged[shard].append((pieces, begun))
             self._held[shard] += sum(len(piece.words) for piece in pieces)
+        for shard in range(self._engine.count):
+            if len(self._unacknowledged[shard]) > _UNACKNOWLEDGED:
+                self.answer(shard, "held", "")
 
     def flush(self) -> None:
         """Return once every pair is on disk."""
