@@ -170,6 +170,23 @@ def test_a_cache_on_shards_scores_as_one_in_one_place_and_word_by_word(
     np.testing.assert_allclose(stepwise(single, keys, words), expected, rtol=1e-4, atol=1e-9)
 
 
+def test_what_was_expected_and_did_not_come_changes_nothing(tmp_path: Path) -> None:
+    keys, words = stream(80)
+    plain, told = spread(tmp_path / "plain", 2), spread(tmp_path / "told", 2)
+    for start in range(0, 80, 20):
+        rows = slice(start, start + 20)
+        # As it comes; another; the same for other k; and as it comes, but others are added first.
+        if start == 60:
+            told.expect(keys[rows], 9)
+            for memory in (plain, told):
+                memory.add(keys[:3] + 7, words[:3])
+        else:
+            told.expect(keys[rows] + (start == 20), 9 + (start == 40))
+        one, other = (memory.read(keys[rows], words[rows], 9) for memory in (plain, told))
+        np.testing.assert_array_equal(one.squared, other.squared)
+        np.testing.assert_array_equal(one.positions, other.positions)
+
+
 def test_no_answer_depends_on_a_later_word(tmp_path: Path) -> None:
     keys, words = stream(60)
     other = keys.copy()

@@ -78,6 +78,9 @@ class Pairs(ABC):
     def search(self, queries: Hidden, k: int) -> Neighbors:
         """The min(k, entries) nearest entries of each query; changes nothing."""
 
+    def expect(self, keys: Hidden, k: int) -> None:  # noqa: B027 - most have nothing to do
+        """These keys will be read next: whoever has to ask elsewhere may begin; changes nothing."""
+
     @abstractmethod
     def read_by(
         self, keys: Hidden, words: Ids, k: int, look: Callable[[int, Neighbors], None]

@@ -39,6 +39,9 @@ class Expert(ABC):
     def score(self, hidden: Hidden, words: Ids) -> Probs:
         """What each word's probability was just before it came; and learn them all."""
 
+    def expect(self, hidden: Hidden) -> None:  # noqa: B027 - most have nothing to do
+        """These states will be scored next, perhaps with more behind them; changes nothing."""
+
     def ahead(self, hidden: Hidden, words: Ids) -> tuple[Probs, "Expert"]:
         """Each word's probability if none of them taught anything, and who to ask what is next.
 
@@ -278,6 +281,10 @@ class Cache(Expert):
         foreseen = shares.any(axis=1)
         probs[foreseen] = self._trust.score(shares[foreseen]).prob
         return probs
+
+    def expect(self, hidden: Hidden) -> None:
+        """Let a memory that lies elsewhere begin to search."""
+        self.memory.expect(self._keys(hidden), self._k)
 
     def remember(self, hidden: Hidden, words: Ids) -> None:
         """Remember pairs without looking for their neighbors: nothing is learned of the kernels."""
