@@ -49,7 +49,7 @@ def test_reading_again_is_taken_up_where_it_stopped(tmp_path: Path) -> None:
     stream = first.follow(lines(text, "letter"))
     scores = [next(stream).prob]
     # It dies after 1,024 words, which were handed on and not acknowledged.
-    assert all(first.memory._unacknowledged)
+    assert all(first.memory._calls.unacknowledged)
     second = SpreadMemory(tmp_path, engine, toy_model(), CONFIG)
     scores += [reading.prob for reading in second.follow(lines(text, "letter"))]
     assert second.known == 1024

@@ -2,18 +2,18 @@
 
 import math
 import time
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, final
 
 import numpy as np
 
-from unbounded.cluster.engine import Away, Engine, Pending
+from unbounded.cluster.calls import Calls
+from unbounded.cluster.engine import Engine, Pending
 from unbounded.cluster.merging import Merged
-from unbounded.cluster.pieces import Found, Piece, Place
+from unbounded.cluster.pieces import Found, Place
 from unbounded.cluster.recent import Recent
 from unbounded.corpus import Vocabulary
-from unbounded.errors import EngineError, MemoryFault, SettingError
+from unbounded.errors import MemoryFault, SettingError
 from unbounded.memory import IndexEvent, Neighbors, Pairs
 from unbounded.memory.pairs import check_pairs
 from unbounded.memory.threads import in_parallel
@@ -25,9 +25,6 @@ fewer, the more calls; the more, the longer the exact search of what is still he
 
 PATIENCE = 60.0
 """Seconds for which a shard may be away before reading stops."""
-
-# Batches on their way to a shard before it is waited for.
-_UNACKNOWLEDGED = 4
 
 # Rows at a time that are merged where they will be looked at.
 _ROWS = 64
@@ -61,24 +58,19 @@ class Sharded(Pairs):
     ) -> None:
         if batch < 1:
             raise SettingError(f"batches of {batch} pairs; give at least 1")
-        self._engine, self._vocabulary, self._batch = engine, vocabulary, batch
-        self._patience = patience
+        self._calls = Calls(engine, patience)
+        self._vocabulary, self._batch = vocabulary, batch
         self._recent = Recent(width, document)
         self._lines: Ids | None = None
         self._mine = 0
         # What was asked before it was read: the keys, k, and the answers to come.
         self._expected: tuple[Hidden, int, list[_Asked]] | None = None
         shards = range(engine.count)
-        self._unacknowledged: list[deque[tuple[list[Piece], Pending]]] = [deque() for _ in shards]
         self._epochs = [0 for _ in shards]
         self._tables = [np.empty(0, np.int64) for _ in shards]
-        self.resent = 0
-        """How often a shard was away and had to be asked again."""
-        self._held = [0 for _ in shards]
-        self._held = [int(stats["entries"]) for stats in self.stats()]
 
     def __len__(self) -> int:
-        return sum(self._held) + len(self._recent)
+        return sum(self._calls.held) + len(self._recent)
 
     @property
     def reach(self) -> int | None:
@@ -100,6 +92,11 @@ class Sharded(Pairs):
     def events(self) -> Sequence[IndexEvent]:
         """None of ours: shards tell theirs in `stats`."""
         return []
+
+    @property
+    def resent(self) -> int:
+        """How often a shard was away and was asked again."""
+        return self._calls.resent
 
     @property
     def room(self) -> int:
@@ -136,7 +133,6 @@ class Sharded(Pairs):
 
     def _add(self, keys: Hidden, words: Ids, lines: Ids) -> None:
         self._recent.add(keys, words, lines)
-        self._expected = None
         self._mine += len(words)
         if self._mine % self._batch == 0:
             self._send()
@@ -196,27 +192,27 @@ class Sharded(Pairs):
 
     def _share_of(self, k: int) -> int:
         """How many neighbors a shard is asked for at first."""
-        part = 1 / self._engine.count
+        part = 1 / self._calls.count
         more = _DEVIATIONS * math.sqrt(k * part * (1 - part))
         return min(k, math.ceil(k * part + more))
 
     def _ask(self, queries: Hidden, k: int) -> list[_Asked]:
-        shared, share = self._engine.share(queries), self._share_of(k)
+        shared, share = self._calls.engine.share(queries), self._share_of(k)
         asked = []
-        for shard in range(self._engine.count):
+        for shard in range(self._calls.count):
             call = ("search", shared, share, self._epochs[shard], len(self._tables[shard]))
-            asked.append((call, self._engine.begin(shard, *call)))
+            asked.append((call, self._calls.engine.begin(shard, *call)))
         return asked
 
     def _found(self, shard: int, call: tuple[Any, ...], begun: Pending | None = None) -> Found:
         """What a shard found; whatever new words it tells are looked up."""
-        found: Found = self.answer(shard, *call, begun=begun)
+        found: Found = self._calls.answer(shard, *call, begun=begun)
         if found.epoch != self._epochs[shard]:
             self._epochs[shard], self._tables[shard] = found.epoch, np.empty(0, np.int64)
         if found.fresh:
             new = self._vocabulary.encode(found.fresh)
             self._tables[shard] = np.concatenate([self._tables[shard], new])
-        self._held[shard] = found.held
+        self._calls.held[shard] = found.held
         return found
 
     def _merge(
@@ -230,9 +226,9 @@ class Sharded(Pairs):
     ) -> None:
         """Show what shards and the recent past have, together, some rows at a time."""
         answers = [self._found(shard, *each) for shard, each in enumerate(asked)]
-        count, first_own = self._engine.count, self._after_all()
+        count, first_own = self._calls.count, self._after_all()
         squared, own = recent[0], np.maximum(recent[1], 0)
-        width = min(k, sum(self._held) + squared.shape[1])
+        width = min(k, sum(self._calls.held) + squared.shape[1])
         unsure: list[tuple[slice, np.ndarray]] = []
 
         def merged(some: slice, parts: Sequence[Found]) -> Neighbors:
@@ -266,59 +262,28 @@ class Sharded(Pairs):
 
     def _after_all(self) -> int:
         """The position behind those of all entries that shards have."""
-        count = self._engine.count
-        ends = [(held - 1) * count + shard + 1 for shard, held in enumerate(self._held) if held]
+        count = self._calls.count
+        ends = [
+            (held - 1) * count + shard + 1 for shard, held in enumerate(self._calls.held) if held
+        ]
         return max(ends, default=0)
 
     # Handing on.
 
     def _send(self) -> None:
         """Hand the recent past to the shards, and do not wait for them."""
-        for shard, pieces in enumerate(self._recent.taken(self._engine.count, self._vocabulary)):
-            begun = self._engine.begin(shard, "append", pieces)
-            self._unacknowledged[shard].append((pieces, begun))
-            self._held[shard] += sum(len(piece.words) for piece in pieces)
-        for shard in range(self._engine.count):
-            if len(self._unacknowledged[shard]) > _UNACKNOWLEDGED:
-                self.answer(shard, "held", "")
+        self._expected = None
+        self._calls.hand_on(self._recent.taken(self._calls.count, self._vocabulary))
 
     def flush(self) -> None:
         """Return once every pair is on disk."""
         if len(self._recent):
             self._send()
-        for shard in range(self._engine.count):
-            self.answer(shard, "held", "")
+        self._calls.every("held", "")
 
-    def answer(self, shard: int, method: str, *args: Any, begun: Pending | None = None) -> Any:
-        """What a shard answers, once it has all that was handed to it before.
-
-        One that died is started again by the engine, from its journal; what it had not
-        acknowledged it is told again, and ignores what it has.
-        """
-        deadline = time.monotonic() + self._patience
-        pending = begun or self._engine.begin(shard, method, *args)
-        while True:
-            try:
-                answer = pending()
-                queue = self._unacknowledged[shard]
-                while queue:
-                    self._held[shard] = int(queue[0][1]())
-                    queue.popleft()
-                return answer
-            except Away as error:
-                if time.monotonic() > deadline:
-                    raise EngineError(
-                        f"shard {shard} of {self._engine.count} has been away for "
-                        f"{self._patience:.0f} s; what was acknowledged is on its disk: bring its "
-                        "node back and read on"
-                    ) from error
-                self.resent += 1
-                self._engine.revive(shard)
-                again = [pieces for pieces, _ in self._unacknowledged[shard]]
-                self._unacknowledged[shard] = deque(
-                    (pieces, self._engine.begin(shard, "append", pieces)) for pieces in again
-                )
-                pending = self._engine.begin(shard, method, *args)
+    def answer(self, shard: int, method: str, *args: Any) -> Any:
+        """What a shard answers, once it has all that was handed to it before."""
+        return self._calls.answer(shard, method, *args)
 
     # Provenance and forgetting.
 
@@ -327,14 +292,14 @@ class Sharded(Pairs):
 
         They differ where a writer was stopped while some shards had more than others.
         """
-        count = self._engine.count
-        held = [self.answer(shard, "held", document) for shard in range(count)]
+        count = self._calls.count
+        held = self._calls.every("held", document)
         ends = [(each - 1) * count + shard + 1 for shard, each in enumerate(held) if each]
         return min(each * count + i for i, each in enumerate(held)), max(ends, default=0)
 
     def where(self, positions: Sequence[int]) -> list[Place]:
         """Where the entries that were just found stand."""
-        count, first_own = self._engine.count, self._after_all()
+        count, first_own = self._calls.count, self._after_all()
         out: dict[int, Place] = {}
         for position in positions:
             if position >= first_own:
@@ -350,21 +315,20 @@ class Sharded(Pairs):
     def words_of(self, document: str, start: int, stop: int) -> list[str]:
         """The words of a document from one position to before another, as far as shards have it."""
         found: dict[int, str] = {}
-        for shard in range(self._engine.count):
-            found |= self.answer(shard, "words", document, max(start, 0), stop)
+        for part in self._calls.every("words", document, max(start, 0), stop):
+            found |= part
         return [found[position] for position in sorted(found)]
 
     def forget(self, document: str) -> int:
         """Be as if a document had never been read, on every shard; how many entries are gone."""
         self.flush()
-        shards = range(self._engine.count)
-        gone = sum(int(self.answer(shard, "forget", document)) for shard in shards)
-        self._held = [int(stats["entries"]) for stats in self.stats()]
+        gone = sum(map(int, self._calls.every("forget", document)))
+        self._calls.held = [int(stats["entries"]) for stats in self.stats()]
         return gone
 
     def stats(self) -> list[dict[str, Any]]:
         """What each shard says of itself."""
-        return [self.answer(shard, "stats") for shard in range(self._engine.count)]
+        return self._calls.every("stats")
 
     # The state is on the shards.
 
