@@ -4,14 +4,15 @@ import pytest
 
 from unbounded.bench.scale import Constants, machines, share_of, words_per_second
 
-SOME = Constants(call=0.002, query=5e-6, own=1e-5, scan=2e-9)
+SOME = Constants(call=0.002, shard=0.001, query=5e-6, own=1e-5, scan=2e-9)
 
 
 def test_without_jitter_it_is_the_sum_of_its_parts() -> None:
     rate = words_per_second(SOME, 10**6, 1, block=100, jitter=0.0, bandwidth=math.inf)
     lists = 1.17 * 1000 * SOME.centroid
     search = lists + 16 * 1024 * SOME.scan
-    assert rate == pytest.approx(1 / (search + SOME.own + SOME.query + SOME.call / 100))
+    asked = SOME.query + (SOME.call + SOME.shard) / 100
+    assert rate == pytest.approx(1 / (search + SOME.own + asked))
 
 
 def test_far_shards_cost_more_and_large_blocks_make_up_for_it() -> None:
@@ -25,25 +26,22 @@ def test_far_shards_cost_more_and_large_blocks_make_up_for_it() -> None:
 
 def test_constants_come_back_from_figures_that_were_made_with_them() -> None:
     blocks, lists = (64, 256, 1024), 1.17 * 1000 * SOME.centroid
-    here = SOME.own + lists + 16 * 1024 * SOME.scan
-    figures = {
-        "entries": 10**6,
-        "k": 1024,
-        "rows": [
-            {
-                "words_per_second": {block: 1 / here for block in blocks},
-                "empty_words_per_second": {block: 1 / SOME.own for block in blocks},
-            },
-            {
-                "words_per_second": {},
-                "empty_words_per_second": {
-                    block: 1 / (SOME.own + SOME.query + SOME.call / block) for block in blocks
-                },
-            },
-        ],
-    }
-    found = Constants.fitted(figures)
-    for name in ("call", "query", "own", "scan"):
+    search = lists + 16 * 1024 * SOME.scan
+
+    def asked(shards: int, block: int) -> float:
+        return (SOME.call + shards * SOME.shard) / block + shards * SOME.query
+
+    rows = [{"shards": 0, "words_per_second": {block: 1 / search for block in blocks}}]
+    rows += [
+        {
+            "shards": shards,
+            "words_per_second": {b: 1 / (search + SOME.own + asked(shards, b)) for b in blocks},
+            "empty_queries_per_second": {b: 1 / asked(shards, b) for b in blocks},
+        }
+        for shards in (1, 2, 4)
+    ]
+    found = Constants.fitted({"entries": 10**6, "k": 1024, "rows": rows})
+    for name in ("call", "shard", "query", "own", "scan"):
         assert getattr(found, name) == pytest.approx(getattr(SOME, name))
 
 

@@ -19,11 +19,13 @@ class Constants:
     """
 
     call: float
-    """A call to a shard that finds nothing, however many queries it has."""
+    """A block that is asked of shards which find nothing, however many queries it has."""
+    shard: float
+    """What each shard adds to that."""
     query: float
-    """What the engine and the reader add for each query and shard."""
+    """What each query adds to that, for each shard."""
     own: float
-    """What the reader does for each query: its own past, exactly."""
+    """What the reader does for each word: its recent past, exactly, merging, handing on."""
     scan: float
     """An entry that a shard looks at."""
     centroid: float = 2.4e-9
@@ -41,25 +43,32 @@ class Constants:
         """The constants of a run on this machine."""
         entries, k = int(figures["entries"]), int(figures["k"])
         here, *spread = figures["rows"]
-
-        def seconds(row: Mapping[str, Any], name: str) -> dict[int, float]:
-            return {int(block): 1 / rate for block, rate in row[name].items()}
-
-        own = min(seconds(here, "empty_words_per_second").values())
-        one = spread[0]
-        empty = seconds(one, "empty_words_per_second")
-        blocks = np.array(sorted(empty), float)
-        # Seconds a block are call + block · (own + query).
-        took = np.array([empty[int(block)] * block for block in blocks])
-        each, call = np.polyfit(blocks, took, 1)
-        full = min(seconds(here, "words_per_second").values())
+        calls, queries = [], []
+        for row in spread:
+            rates = {int(b): rate for b, rate in row["empty_queries_per_second"].items()}
+            blocks = np.array(sorted(rates), float)
+            # Seconds a block are call + block · query.
+            each, call = np.polyfit(blocks, [block / rates[int(block)] for block in blocks], 1)
+            calls.append(call)
+            queries.append(each / row["shards"])
+        shard, call = np.polyfit([row["shards"] for row in spread], calls, 1)
+        search, one = (_fastest(row["words_per_second"]) for row in (here, spread[0]))
         lists = 1.17 * math.sqrt(entries) * Constants.centroid
+        query = max(float(np.mean(queries)), 0.0)
+        largest = max(map(int, spread[0]["words_per_second"]))
+        asked = calls[0] / largest + query * spread[0]["shards"]
         return Constants(
             call=max(float(call), 0.0),
-            query=max(float(each) - own, 0.0),
-            own=own,
-            scan=max(full - own - lists, 0.0) / (LOOKED_AT * k),
+            shard=max(float(shard), 0.0),
+            query=query,
+            own=max(one - search - asked, 0.0),
+            scan=max(search - lists, 0.0) / (LOOKED_AT * k),
         )
+
+
+def _fastest(rates: Mapping[Any, float]) -> float:
+    """Seconds a word in the largest blocks."""
+    return 1 / rates[max(rates, key=int)]
 
 
 def share_of(k: int, shards: int) -> int:
@@ -100,8 +109,8 @@ def words_per_second(
     back = shards * block * share * constants.reply / bandwidth
     times = search * np.exp(random.normal(0, jitter, (rounds, shards)) - jitter**2 / 2)
     slowest = times.max(axis=1)
-    here = block * (constants.own + shards * constants.query * share / k)
-    took = slowest + 2 * latency + there + back + constants.call * math.sqrt(shards) + here
+    here = block * (constants.own + shards * constants.query)
+    took = slowest + 2 * latency + there + back + constants.call + shards * constants.shard + here
     return float(rounds * block / took.sum())
 
 
