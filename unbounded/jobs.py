@@ -39,8 +39,6 @@ from unbounded.score.metrics import Banding
 from unbounded.score.progressive import Watcher
 from unbounded.score.rows import USUAL
 
-_MakePairs = Callable[[Vocabulary], Pairs]
-
 FITTED_TOKENS = 100_000
 """How much of a text at most goes to fitting fixed weights when no other text is given."""
 
@@ -58,8 +56,6 @@ class EvaluationConfig:
     tokens: int | None = None
     block: int = 8192
     every: int = 10_000
-    engine: str | None = None
-    """Where the unbounded cache's memory is, such as `ray://HOST:PORT`; None is here."""
 
     def __post_init__(self) -> None:
         if self.mixture not in ("online", "fixed", "both"):
@@ -107,39 +103,16 @@ def evaluate(
     validate: Iterable[Line] | None = None,
     watchers: Sequence[Watcher] = (),
     progress: Callable[[int], Callable[[int, str], None]] = lambda total: lambda done, note: None,
+    pairs: Callable[[Vocabulary], Pairs] | None = None,
 ) -> Evaluation:
     """Score a text, such as a `Reader`, under every row in one pass, in one protocol.
 
     The text is gone through twice: once to count its words, because the paper's uniform is over
     training and test words together, and once to score it. In the open protocol the count is for
     `progress` and for where fitting ends, and the model is not told. `progress` is told how many
-    words there are and gives back what hears how far it is.
+    words there are and gives back what hears how far it is. `pairs` makes the memory of the
+    unbounded cache, if it lies elsewhere.
     """
-    with _elsewhere(model, config) as pairs:
-        return _evaluate(model, text, config, validate, watchers, progress, pairs)
-
-
-@contextmanager
-def _elsewhere(model: Pretrained, config: EvaluationConfig) -> Iterator[_MakePairs | None]:
-    """What makes memories on the engine that was asked for, until the evaluation is over."""
-    if config.engine is None:
-        yield None
-        return
-    from unbounded.cluster.opening import scratch
-
-    with scratch(config.engine, config.memory.index, model.lm.width) as make:
-        yield make
-
-
-def _evaluate(
-    model: Pretrained,
-    text: Iterable[Line],
-    config: EvaluationConfig,
-    validate: Iterable[Line] | None,
-    watchers: Sequence[Watcher],
-    progress: Callable[[int], Callable[[int, str], None]],
-    pairs: _MakePairs | None,
-) -> Evaluation:
     if validate is not None and config.mixture == "online":
         raise SettingError(
             "a text to validate on was given, but online weights need none; "
@@ -204,7 +177,6 @@ def _settings(config: EvaluationConfig, fitted: int) -> dict[str, Any]:
         "fitted_on": fitted,
         "block": config.block,
         "strangers": config.strangers,
-        **({} if config.engine is None else {"engine": config.engine}),
         **asdict(config.memory),
     }
 

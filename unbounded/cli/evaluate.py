@@ -126,13 +126,17 @@ def evaluate(
         tokens=tokens,
         block=block,
         every=every,
-        engine=engine,
     )
     model = load_model(model_folder)
     with ExitStack() as stack:
         watchers = [] if per_token is None else [stack.enter_context(per_token_writer(per_token))]
         reader = stack.enter_context(readable_twice(texts, model.tokenizer, tokens))
         held = validate and stack.enter_context(readable_twice(validate, model.tokenizer, tokens))
+        pairs = None
+        if engine is not None:
+            from unbounded.cluster.opening import scratch
+
+            pairs = stack.enter_context(scratch(engine, index, model.lm.width))
         evaluation = run(
             model,
             reader,
@@ -140,6 +144,7 @@ def evaluate(
             validate=held or None,
             watchers=watchers,
             progress=lambda total: stack.enter_context(meter("reading", total)),
+            pairs=pairs,
         )
     say_damage(reader)
     for event in evaluation.events:

@@ -1,6 +1,6 @@
 """What comes next, by whose word, and from which passages."""
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -52,52 +52,31 @@ class Prediction:
         return tuple(sorted(every, key=lambda passage: -passage.weight))
 
 
-Votes = dict[int, dict[int, float]]
-"""By word, what each entry of the memories adds to its probability."""
-
-Passages = Callable[[str, Sequence[int], Sequence[float]], tuple[Passage, ...]]
-"""Told a word, the entries that speak for it and the weight of each: where these stand."""
-
-
 def predict(model: OnlineModel, store: Store, n: int, sources: int) -> Prediction:
     """The `n` likeliest next words of a model, with up to `sources` passages each."""
-    weights = model.mixture.weights_for(model.hidden[0])
-
-    def passages(word: str, top: Sequence[int], shares: Sequence[float]) -> tuple[Passage, ...]:
-        return _passages(store, word, top, shares)
-
-    return foreseen(model, n, sources, votes(model, weights, model.experts), passages)
-
-
-def foreseen(
-    model: OnlineModel, n: int, sources: int, votes: Votes, passages: Passages
-) -> Prediction:
-    """The same, wherever the passages come from."""
-    hidden = model.hidden
+    known, hidden = len(model.vocabulary), model.hidden
     weights = model.mixture.weights_for(hidden[0])
-    said = [expert.predict(hidden) for expert in model.experts.values()]
-    # Asked behind the experts: a memory that others write may know words that are new to us.
-    known = len(model.vocabulary)
-    parts = [distribution.dense(known)[0] for distribution in said]
+    parts = [expert.predict(hidden).dense(known)[0] for expert in model.experts.values()]
     shares = np.stack(parts, axis=1) * weights
     probs = shares.sum(axis=1)
     best = np.argsort(-probs, kind="stable")[:n]
+    votes = _votes(model, weights)
     guesses = []
     for number, word in zip(best.tolist(), model.vocabulary.decode(best), strict=True):
         by = dict(zip(model.experts, (shares[number] / probs[number]).tolist(), strict=True))
         found = votes.get(number, {})
         top = sorted(found, key=lambda entry: (-found[entry], -entry))[:sources]
-        told = passages(word, top, [found[entry] for entry in top])
-        guesses.append(Guess(word, float(probs[number]), by, told))
+        passages = _passages(store, word, top, [found[entry] for entry in top])
+        guesses.append(Guess(word, float(probs[number]), by, passages))
     believed = dict(zip(model.experts, weights.tolist(), strict=True))
     return Prediction(tuple(guesses), max(0.0, 1.0 - float(probs.sum())), believed)
 
 
-def votes(model: OnlineModel, weights: np.ndarray, caches: Container[str]) -> Votes:
-    """What the entries of these caches say."""
-    votes: Votes = {}
-    for (name, expert), weight in zip(model.experts.items(), weights.tolist(), strict=True):
-        if name in caches and isinstance(expert, Cache) and len(expert.memory):
+def _votes(model: OnlineModel, weights: np.ndarray) -> dict[int, dict[int, float]]:
+    """By word, what each entry of the memories adds to its probability."""
+    votes: dict[int, dict[int, float]] = {}
+    for expert, weight in zip(model.experts.values(), weights.tolist(), strict=True):
+        if isinstance(expert, Cache) and len(expert.memory):
             found, shares = expert.recall(model.hidden)
             for entry, word, share in zip(
                 found.positions[0].tolist(),

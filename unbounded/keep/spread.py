@@ -3,7 +3,6 @@
 import io
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, final
@@ -13,9 +12,10 @@ import numpy as np
 from unbounded.cluster import Address, Engine, Sharded
 from unbounded.cluster.opening import described, opened
 from unbounded.config import MemoryConfig, build_online
-from unbounded.corpus import Block, Line, Vocabulary, blocks, detokenize, read_sentences
+from unbounded.corpus import Block, Line, Vocabulary, blocks, read_sentences
 from unbounded.errors import SettingError, StoreError
-from unbounded.keep.prediction import AFTER, BEFORE, Passage, Prediction, foreseen, votes
+from unbounded.keep.foreseeing import foreseen
+from unbounded.keep.prediction import Prediction
 from unbounded.lm import Pretrained, RecurrentModel, load_model
 from unbounded.predict import Cache, OnlineModel, Reading
 from unbounded.types import Ids
@@ -202,22 +202,7 @@ class SpreadMemory:
         found = read_sentences(lines, self.model.tokenizer)
         words = [word for sentence in found for word in sentence.words][:-1]
         model = self.online.ahead(words)[1] if words else self.online
-        weights = model.mixture.weights_for(model.hidden[0])
-        told = votes(model, weights, ("unbounded",))
-        self._widen(len(self.online.vocabulary))
-        return foreseen(model, n, sources, told, self._passages)
-
-    def _passages(
-        self, word: str, entries: Sequence[int], weights: Sequence[float]
-    ) -> tuple[Passage, ...]:
-        found = []
-        for place, weight in zip(self.memory.where(list(entries)), weights, strict=True):
-            first, last = place.position - BEFORE, place.position + AFTER + 1
-            text = detokenize(self.memory.words_of(place.document, first, last))
-            when = datetime.fromtimestamp(place.time, UTC)
-            written = " / ".join(text.split("\n")).strip(" /")
-            found.append(Passage(word, weight, place.document, place.line, when, written))
-        return tuple(found)
+        return foreseen(model, self.memory, n, sources)
 
     # Care.
 
