@@ -5,12 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.keep.texts import CONFIG, some_text, toy_model
+from tests.keep.texts import CONFIG, open_toy, some_text, toy_model
 from unbounded.cluster import Here, Shard
 from unbounded.config import build_online
 from unbounded.corpus import Line
-from unbounded.errors import SettingError
-from unbounded.keep.moving import _from_one_place
+from unbounded.errors import EngineError, SettingError
+from unbounded.keep.moving import _compare, _from_one_place, _gathered, _into
 from unbounded.keep.spread import SpreadMemory
 from unbounded.store import Store
 
@@ -113,8 +113,6 @@ def test_a_reader_that_comes_later_believes_and_finds_what_the_writer_did(tmp_pa
 
 
 def test_a_memory_in_one_place_is_moved_onto_shards(tmp_path: Path) -> None:
-    from tests.keep.texts import open_toy
-
     text = some_text(120)
     with open_toy(tmp_path / "kept") as kept:
         kept.read(text, "letter")
@@ -127,5 +125,25 @@ def test_a_memory_in_one_place_is_moved_onto_shards(tmp_path: Path) -> None:
     expected = [*words_of("known1 zorble\nknown2")[:-2]]
     assert moved == [len(words_of(text)) + len(expected)] * 2
     assert memory.memory.words_of("diary", 0, 99) == expected
-    (place,) = memory.memory.where([len(memory) - 1])
-    assert place.document in ("letter", "diary")
+    found = memory.memory.search(memory.memory._recent.index.keys[:0], 1)
+    assert found.words.shape == (0, 1)
+    # And back: what is read there is what was read here, and a move that stopped goes on.
+    with open_toy(tmp_path / "back") as back:
+        stopped = False
+
+        def stop(done: int) -> None:
+            nonlocal stopped
+            if done > 300 and not stopped:
+                stopped = True
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            _into(back, memory.engine, stop)
+        assert _into(back, memory.engine, stop) == moved[0]
+        assert len(back) == moved[0]
+        words, places = _gathered(back.store)
+        assert words == {"letter": words_of(text), "diary": expected}
+        assert np.concatenate(places["diary"]).tolist() == [7, 7, 7]
+        _compare(words, memory.engine)
+        with pytest.raises(EngineError, match="'diary' has 3 entries on shards and 2 in one place"):
+            _compare({**words, "diary": expected[:2]}, memory.engine)

@@ -160,23 +160,27 @@ def export(
 def move(
     source: Folder,
     target: Annotated[
-        Path, typer.Argument(metavar="TARGET", help="Folder of the memory on shards to move to.")
+        Path, typer.Argument(metavar="TARGET", help="Folder of the memory to move to.")
     ],
     engine: Engine = None,
+    one_place: Annotated[
+        bool, typer.Option("--one-place", help="From shards to a memory without any.")
+    ] = False,
     model: Model = None,
     json_file: JsonFile = None,
 ) -> None:
-    """Move a memory onto shards, or onto another number of them; begun again, it goes on.
+    """Move a memory onto shards, onto another number of them, or back; begun again, it goes on.
 
     SOURCE stays as it is. In the end counts and samples are compared.
     """
-    from unbounded.keep.moving import move_memory
+    from unbounded.keep.moving import move_memory, to_one_place
 
     check_targets(json_file)
     if engine is None:
         raise SettingError("nowhere to move to; give --engine, such as ray://HOST:PORT?shards=4")
     with meter("moving", None) as show:
-        moved = move_memory(source, target, engine, model, lambda done: show(done, ""))
+        run = to_one_place if one_place else move_memory
+        moved = run(source, target, engine, model, lambda done: show(done, ""))
     if json_file != "-":
         say(f"{target}: {moved:,} entries, compared with {source}; remove that when you like")
     if json_file is not None:

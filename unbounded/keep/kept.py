@@ -107,9 +107,13 @@ class KeptMemory:
 
         What was given out before that is durable some `SYNCED` words later.
         """
+        return self.take(blocks(read_sentences(lines, self.model.tokenizer), BLOCK), time=time)
+
+    def take(self, cut: Iterable[Block], *, time: datetime | None = None) -> Iterator[Reading]:
+        """`follow` for words that were split and cut into blocks before."""
         unsynced = 0
         try:
-            for block in blocks(read_sentences(lines, self.model.tokenizer), BLOCK):
+            for block in cut:
                 self._make_room(len(block.words))
                 yield self._read(block, time)
                 unsynced += len(block.words)
