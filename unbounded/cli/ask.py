@@ -16,7 +16,7 @@ from unbounded.cli.app import (
     check_targets,
     say_damage,
 )
-from unbounded.cli.kept import Folder, Model, opened, opened_on
+from unbounded.cli.kept import Folder, Model, asked
 from unbounded.console import write_json
 
 Text = Annotated[str, typer.Argument(metavar="TEXT", help="What comes before.")]
@@ -35,11 +35,7 @@ def predict(
 ) -> None:
     """List the likeliest next words, who says so, and the passages they come from."""
     check_targets(json_file)
-    with (
-        opened(memory_folder, model, mode="read", threads=threads)
-        if engine is None
-        else opened_on(engine, memory_folder, model, threads=threads)
-    ) as memory:
+    with asked(engine, memory_folder, model, threads) as memory:
         found = memory.predict(text, number, sources=sources)
     if json_file != "-":
         for guess in found.words:
@@ -71,6 +67,7 @@ def score(
         bool, typer.Option("--words", help="Print every word: nats, static nats, word.")
     ] = False,
     model: Model = None,
+    engine: Engine = None,
     threads: Threads = CORES,
     json_file: JsonFile = None,
 ) -> None:
@@ -82,7 +79,7 @@ def score(
 
     check_targets(json_file)
     reader = Reader(texts)
-    with opened(memory_folder, model, mode="read", threads=threads) as memory:
+    with asked(engine, memory_folder, model, threads) as memory:
         found = Surprise.joined(list(memory.scoring(reader)))
     say_damage(reader)
     words, static = len(found.words), -np.log(found.static)
@@ -110,12 +107,13 @@ def complete(
     words: Annotated[int, typer.Option(min=1, help="Words to write.")] = 20,
     model: Model = None,
     seed: Seed = 1,
+    engine: Engine = None,
     threads: Threads = CORES,
     json_file: JsonFile = None,
 ) -> None:
     """Go on writing."""
     check_targets(json_file)
-    with opened(memory_folder, model, mode="read", threads=threads) as memory:
+    with asked(engine, memory_folder, model, threads) as memory:
         written = memory.complete(text, words, seed=seed)
     if json_file != "-":
         typer.echo(written)

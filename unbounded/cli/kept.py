@@ -73,6 +73,19 @@ def opened_on(
         yield memory
 
 
+@contextmanager
+def asked(
+    engine: str | None, folder: Path, model: Path | None, threads: int
+) -> "Iterator[KeptMemory | SpreadMemory]":
+    """A memory for asking, wherever it is."""
+    if engine is None:
+        with opened(folder, model, mode="read", threads=threads) as memory:
+            yield memory
+    else:
+        with opened_on(engine, folder, model, threads=threads) as spread:
+            yield spread
+
+
 def _default() -> Path:
     """The default model's folder; the first use trains it, and says so."""
     from unbounded.default import default_folder, default_model

@@ -62,11 +62,15 @@ def read(
     if engine is not None and budget is not None:
         raise SettingError("a memory on shards has no budget; leave --max-entries out")
     with ExitStack() as stack:
-        memory = stack.enter_context(
-            opened(memory_folder, model, mode="write", threads=threads, budget=budget)
-            if engine is None
-            else opened_on(engine, memory_folder, model, threads=threads, write=True)
-        )
+        memory: KeptMemory | SpreadMemory
+        if engine is None:
+            memory = stack.enter_context(
+                opened(memory_folder, model, mode="write", threads=threads, budget=budget)
+            )
+        else:
+            memory = stack.enter_context(
+                opened_on(engine, memory_folder, model, threads=threads, write=True)
+            )
         show = None if surprise else stack.enter_context(meter("reading", None))
         sentences = _Sentences() if surprise else None
         if engine is not None and texts == ["-"]:

@@ -12,10 +12,12 @@ import numpy as np
 from unbounded.cluster import Address, Engine, Sharded
 from unbounded.cluster.opening import described, opened
 from unbounded.config import MemoryConfig, build_online
-from unbounded.corpus import Block, Line, Vocabulary, blocks, read_sentences
+from unbounded.corpus import Block, Line, Vocabulary, blocks, detokenize, read_sentences
 from unbounded.errors import SettingError, StoreError
 from unbounded.keep.foreseeing import foreseen
+from unbounded.keep.kept import to_lines
 from unbounded.keep.prediction import Prediction
+from unbounded.keep.surprise import Surprise
 from unbounded.lm import Pretrained, RecurrentModel, load_model
 from unbounded.predict import Cache, OnlineModel, Reading
 from unbounded.types import Ids
@@ -198,11 +200,35 @@ class SpreadMemory:
         """The likeliest next words after a text, and the passages behind them; teaches nothing."""
         if n < 1:
             raise SettingError(f"{n} words were asked for; ask for at least 1")
-        lines = [Line("text", number, line) for number, line in enumerate(text.split("\n"), 1)]
-        found = read_sentences(lines, self.model.tokenizer)
+        return foreseen(self._after(text), self.memory, n, sources)
+
+    def _after(self, text: str) -> OnlineModel:
+        """The model behind a text that goes on."""
+        found = read_sentences(to_lines(text, "text", 1), self.model.tokenizer)
         words = [word for sentence in found for word in sentence.words][:-1]
-        model = self.online.ahead(words)[1] if words else self.online
-        return foreseen(model, self.memory, n, sources)
+        return self.online.ahead(words)[1] if words else self.online
+
+    def scoring(self, lines: Iterable[Line]) -> Iterator[Surprise]:
+        """What each word's probability would be, a block at a time; teaches nothing."""
+        model = self.online
+        for block in blocks(read_sentences(lines, self.model.tokenizer), BLOCK):
+            reading, model = model.ahead(block.words)
+            yield Surprise.of(reading)
+
+    def complete(self, text: str = "", words: int = 20, *, seed: int = 1) -> str:
+        """Go on writing: so many words after the text, drawn as likely as they are."""
+        if words < 1:
+            raise SettingError(f"{words} words were asked for; ask for at least 1")
+        random, model = np.random.default_rng(seed), self._after(text)
+        said: list[str] = []
+        for _ in range(words):
+            distribution = model.predict()
+            # Counted behind the search, which may have met words that others wrote.
+            probs = distribution.dense(len(model.vocabulary))[0]
+            drawn = random.choice(len(probs), p=probs / probs.sum())
+            said += model.vocabulary.decode(np.array([drawn]))
+            _, model = model.ahead(said[-1:])
+        return detokenize(said)
 
     # Care.
 
