@@ -61,7 +61,7 @@ def test_a_gap_is_refused(tmp_path: Path) -> None:
     assert one.append([]) == 20
 
 
-@pytest.mark.parametrize("cut", [1, 30, 700])
+@pytest.mark.parametrize("cut", [1, 30, 600])
 def test_a_torn_end_is_cut_off_and_said(tmp_path: Path, cut: int) -> None:
     one = opened(tmp_path / "one")
     one.append([piece(0, 20)])
@@ -96,9 +96,10 @@ def test_a_snapshot_saves_making_the_index_again(
         one.append([piece(first, 50)])
     before = answers(one)
     one._lock.release()
-    (path,) = [path for path in (tmp_path / "one").iterdir() if path.name.startswith("snapshot")]
+    older, newest = sorted((tmp_path / "one").glob("snapshot-*"))
+    assert older.name < newest.name
     if damaged:
-        with (path / "arrays.npy").open("r+b") as file:
+        with (newest / "arrays.npy").open("r+b") as file:
             file.seek(5000)
             file.write(b"rot")
     again = opened(tmp_path / "one", index="auto", exact=256)

@@ -19,7 +19,9 @@ def move(source: Engine, target: Engine, show: Callable[[int], None] = lambda do
     """Bring all entries over; how many there are. What is there already is not sent again."""
     done = 0
     for document, length in sorted(lengths(source).items()):
-        start = min(target.every("held", document)) * target.count // AT_ONCE * AT_ONCE
+        held = target.every("held", document)
+        there = min(each * target.count + shard for shard, each in enumerate(held))
+        start = there // AT_ONCE * AT_ONCE
         done += min(start, length)
         for first in range(start, length, AT_ONCE):
             last = min(first + AT_ONCE, length)
