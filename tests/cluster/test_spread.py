@@ -81,13 +81,17 @@ def test_a_shard_that_was_behind_is_told_the_rest(
 
 def test_a_document_makes_the_same_entries_whatever_was_read_before(tmp_path: Path) -> None:
     """So that forgetting one leaves no trace in another."""
-    letter, diary = some_text(40, seed=1), some_text(40, seed=2)
+    letter, diary = some_text(40, seed=1), some_text(40, seed=2, words=["hush", "known1"])
     one, other = shards(tmp_path / "one"), shards(tmp_path / "other")
     both = SpreadMemory(tmp_path, one, toy_model(), CONFIG)
     list(both.follow([*lines(diary, "diary"), *lines(letter, "letter")]))
     alone = SpreadMemory(tmp_path, other, toy_model(), CONFIG)
     list(alone.follow(lines(letter, "letter")))
+    files = [path for path in (tmp_path / "one").rglob("*") if path.is_file()]
+    assert any(b"hush" in path.read_bytes() for path in files)
     assert both.forget("diary") == len(words_of(diary))
+    files = [path for path in (tmp_path / "one").rglob("*") if path.is_file()]
+    assert not any(b"hush" in path.read_bytes() for path in files)
     queries = np.random.default_rng(0).normal(size=(9, 5)).astype(np.float32)
     found = [memory.memory.search(queries, 50) for memory in (both, alone)]
     np.testing.assert_array_equal(found[0].squared, found[1].squared)

@@ -41,6 +41,8 @@ SNAPSHOT_ENTRIES, SNAPSHOT_SHARE = 65_536, 4
 
 _GENERATION = 1
 
+_KEPT = "kept-"
+
 
 @final
 class Shard:
@@ -191,6 +193,9 @@ class Shard:
         if not names:
             return 0
         self._write([(GONE, json_payload({"documents": names}))])
+        # What a reader left here may hold its words.
+        for path in self.folder.glob(f"{_KEPT}*"):
+            remove(path)
         gone = self._drop(names)
         self._rebuild()
         self._compact()
@@ -330,11 +335,11 @@ class Shard:
 
     def keep(self, name: str, data: bytes) -> None:
         """Keep something small of a reader's under a name, durably."""
-        write_file(self._disk, self.folder / f"kept-{name}", data)
+        write_file(self._disk, self.folder / f"{_KEPT}{name}", data)
 
     def kept(self, name: str) -> bytes | None:
         """What was last kept under a name."""
-        path = self.folder / f"kept-{name}"
+        path = self.folder / f"{_KEPT}{name}"
         return path.read_bytes() if path.exists() else None
 
     def stats(self) -> dict[str, Any]:
