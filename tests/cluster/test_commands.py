@@ -87,8 +87,8 @@ def test_moved_onto_more_shards_and_forgotten_there(place: Path, engine: str) ->
 
 
 def test_evaluate_gives_the_same_on_shards(place: Path, engine: str) -> None:
-    common = ("evaluate", place / "model", place / "a.txt", "--rows", "static,unbounded")
-    common = (*common, "--index", "flat", "--threads", 1)
+    common: tuple[object, ...] = ("evaluate", place / "model", place / "a.txt", "--rows")
+    common = (*common, "static,unbounded", "--index", "flat", "--threads", 1)
     here, there = json_of(*common), json_of(*common, "--engine", engine)
     assert there["rows"][1]["perplexity"] == pytest.approx(here["rows"][1]["perplexity"], rel=1e-5)
 
