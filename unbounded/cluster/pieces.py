@@ -13,6 +13,8 @@ from unbounded.types import Distances, Hidden, Ids
 ENTRIES, GONE = 4, 5
 """Kinds of a shard's records, beyond those of a memory's journal."""
 
+_CODED = np.float32(0.9)
+
 _HEAD = struct.Struct("<dQIIIII")
 
 
@@ -89,6 +91,8 @@ class Found(NamedTuple):
     words: np.ndarray
     held: int
     """How many entries the shard has."""
+    exact: bool
+    """Whether distances are those of the keys, not of their codes."""
     epoch: int
     """Numbers of words hold as long as this stays."""
     fresh: list[str]
@@ -97,17 +101,19 @@ class Found(NamedTuple):
     def rows(self, some: slice) -> "Found":
         """What was found for some of the queries."""
         rows = self.squared[some], self.entries[some], self.words[some]
-        return Found(*rows, self.held, self.epoch, [])
+        return Found(*rows, self.held, self.exact, self.epoch, [])
 
     def may_have_nearer(self, merged: Distances, k: int) -> Bool[np.ndarray, " n"]:
         """In which rows the shard may have entries among the k nearest that it was not asked for.
 
-        That is where all it told are among them, and it has more.
+        That is where all it told are among them, and it has more. Codes of one shard may make all
+        distances a little shorter than those of another: by that alone it is not asked again.
         """
         asked = self.squared.shape[1]
         if asked >= min(k, self.held):
             return np.zeros(len(self.squared), bool)
-        nearer: np.ndarray = self.squared[:, -1] <= merged[:, -1]
+        far = merged[:, -1] if self.exact else _CODED * merged[:, -1]
+        nearer: np.ndarray = self.squared[:, -1] <= far
         return nearer
 
     def with_rows(self, rows: Ids, found: "Found") -> "Found":
@@ -117,7 +123,7 @@ class Found(NamedTuple):
         for wide, old, new in zip(out, self[:3], found[:3], strict=True):
             wide[:, : old.shape[1]] = old
             wide[rows] = new
-        return Found(*out, found.held, found.epoch, [])
+        return Found(*out, found.held, found.exact, found.epoch, [])
 
 
 @dataclass(frozen=True)

@@ -291,6 +291,7 @@ class Shard:
             found.positions.astype(np.uint32),
             found.words.astype(np.int32),
             len(self.memory),
+            not self.memory.events,
             self._epoch,
             self._vocabulary.decode(fresh),
         )

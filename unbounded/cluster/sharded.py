@@ -63,6 +63,8 @@ class Sharded(Pairs):
         self._recent = Recent(width, document)
         self._lines: Ids | None = None
         self._mine = 0
+        self.again = 0
+        """Queries that one shard was asked again, because it had more among the nearest."""
         # What was asked before it was read: the keys, k, and the answers to come.
         self._expected: tuple[Hidden, int, list[_Asked]] | None = None
         shards = range(engine.count)
@@ -251,14 +253,16 @@ class Sharded(Pairs):
                     look(first, found)
 
         in_parallel(part, len(queries))
-        for some, short in unsure:
-            parts = [found.rows(some) for found in answers]
-            for shard in np.flatnonzero(short.any(axis=1)).tolist():
-                rows = np.flatnonzero(short[shard])
+        for shard in range(count):
+            again = [some.start + np.flatnonzero(short[shard]) for some, short in unsure]
+            rows = np.concatenate([np.empty(0, np.int64), *again])
+            if len(rows):
+                self.again += len(rows)
                 known = self._epochs[shard], len(self._tables[shard])
-                all_of = self._found(shard, ("search", queries[some][rows], k, *known))
-                parts[shard] = parts[shard].with_rows(rows, all_of)
-            look(some.start, merged(some, parts))
+                all_of = self._found(shard, ("search", queries[rows], k, *known))
+                answers[shard] = answers[shard].with_rows(rows, all_of)
+        for some, _ in unsure:
+            look(some.start, merged(some, [found.rows(some) for found in answers]))
 
     def _after_all(self) -> int:
         """The position behind those of all entries that shards have."""
