@@ -104,7 +104,7 @@ def test_neighbors_that_all_lie_on_one_shard_are_found(tmp_path: Path, shards: i
     found, truth = memory.search(queries, 90), exact.search(queries, 90)
     np.testing.assert_array_equal(found.positions, truth.positions)
     np.testing.assert_array_equal(found.words, truth.words)
-    assert memory.again == (5 if shards > 1 else 0)
+    assert memory.asked_again == (5 if shards > 1 else 0)
 
 
 def test_what_was_added_is_found_by_another_reader_under_its_own_numbers(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def bench_cluster(
                 "empty_queries_per_second": empty,
                 "added_per_second": entries / filling,
                 "bytes_per_entry": memory.bytes_per_entry,
-                "asked_again": getattr(memory, "again", 0),
+                "asked_again": getattr(memory, "asked_again", 0),
             }
         )
         show(table({**figures, "rows": figures["rows"][-1:]}))

@@ -63,7 +63,7 @@ class Sharded(Pairs):
         self._recent = Recent(width, document)
         self._lines: Ids | None = None
         self._mine = 0
-        self.again = 0
+        self.asked_again = 0
         """Queries that one shard was asked again, because it had more among the nearest."""
         # What was asked before it was read: the keys, k, and the answers to come.
         self._expected: tuple[Hidden, int, list[_Asked]] | None = None
@@ -257,7 +257,7 @@ class Sharded(Pairs):
             again = [some.start + np.flatnonzero(short[shard]) for some, short in unsure]
             rows = np.concatenate([np.empty(0, np.int64), *again])
             if len(rows):
-                self.again += len(rows)
+                self.asked_again += len(rows)
                 known = self._epochs[shard], len(self._tables[shard])
                 all_of = self._found(shard, ("search", queries[rows], k, *known))
                 answers[shard] = answers[shard].with_rows(rows, all_of)
