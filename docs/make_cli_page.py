@@ -7,9 +7,9 @@ from pathlib import Path
 
 VERBS = ["", "demo", "train", "evaluate", "reproduce", "bench"]
 VERBS += ["read", "predict", "score", "complete", "memory", "memory stats", "memory forget"]
-VERBS += ["memory check", "memory compact", "memory export"]
+VERBS += ["memory check", "memory compact", "memory export", "memory move"]
 VERBS += ["serve", "keys", "keys add", "keys list", "keys remove"]
-VERBS += ["bench read", "bench search", "bench train"]
+VERBS += ["bench read", "bench search", "bench train", "bench cluster"]
 PAGE = Path(__file__).with_name("cli.md")
 INTRO = """# The command line
 

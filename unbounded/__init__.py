@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from unbounded.corpus import blocks as blocks
     from unbounded.corpus import read_sentences as read_sentences
     from unbounded.errors import CorpusError as CorpusError
+    from unbounded.errors import EngineError as EngineError
     from unbounded.errors import MemoryFault as MemoryFault
     from unbounded.errors import MissingExtra as MissingExtra
     from unbounded.errors import ModelError as ModelError
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from unbounded.keep import KeptMemory as KeptMemory
     from unbounded.keep import Prediction as Prediction
     from unbounded.keep import open as open
+    from unbounded.keep.spread import open_spread as open_spread
     from unbounded.lm import NetworkConfig as NetworkConfig
     from unbounded.lm import TrainingConfig as TrainingConfig
     from unbounded.lm import TransformerConfig as TransformerConfig
@@ -47,6 +49,7 @@ _WHERE = {
     "unbounded.corpus": ("Reader", "Tokenizer", "Vocabulary", "blocks", "read_sentences"),
     "unbounded.errors": (
         "CorpusError",
+        "EngineError",
         "MemoryFault",
         "MissingExtra",
         "ModelError",
@@ -57,6 +60,7 @@ _WHERE = {
     ),
     "unbounded.jobs": ("EvaluationConfig", "evaluate"),
     "unbounded.keep": ("Budget", "KeptMemory", "Prediction", "open"),
+    "unbounded.keep.spread": ("open_spread",),
     "unbounded.lm": (
         "NetworkConfig",
         "TrainingConfig",

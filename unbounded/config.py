@@ -1,15 +1,16 @@
 """Settings that span folders, and how they become objects."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
+from unbounded.corpus import Vocabulary
 from unbounded.errors import SettingError
 from unbounded.lm import AdaptedHead, DynamicModel, LanguageModel, Pretrained, SharedHead
 from unbounded.lm.strangers import STRANGERS, Spelled
 from unbounded.lm.threads import set_torch_threads
-from unbounded.memory import IVFPQ, Auto, Flat, Index, Memory, Window
+from unbounded.memory import IVFPQ, Auto, Flat, Index, Memory, Pairs, Window
 from unbounded.memory.threads import set_search_threads
 from unbounded.predict import (
     Adapted,
@@ -81,16 +82,16 @@ def build_online(
     experts: Iterable[str],
     memory: MemoryConfig,
     strangers: str = "unk",
+    pairs: Callable[[Vocabulary], Pairs] | None = None,
 ) -> OnlineModel:
     """An online model with these experts, which has read nothing yet.
 
     `full_size` is the full vocabulary of the paper's protocol: training and test words together.
     None is the open protocol: nothing of the future is known, and an expert that has nothing to go
     by is even over the network's own words. `strangers` are read as `<unk>` as the paper has it, or
-    by their `characters`.
+    by their `characters`. `pairs` makes the memory of the unbounded cache, if it lies elsewhere.
     """
-    width, part = model.lm.width, model.lm.key_part
-    key_width = len(range(width)[part])
+    width, part, key_width = model.lm.width, model.lm.key_part, model.lm.key_width
     vocabulary = model.vocabulary.copy()
     if model.lm.closed:
         # There are no strangers, so the full vocabulary is known, whatever the protocol.
@@ -140,7 +141,7 @@ def build_online(
                 )
             case "unbounded":
                 built[name] = Cache(
-                    Memory(memory.new_index(key_width)),
+                    Memory(memory.new_index(key_width)) if pairs is None else pairs(vocabulary),
                     size,
                     k=memory.k,
                     kernel=memory.kernel,

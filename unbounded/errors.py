@@ -5,6 +5,7 @@
     ├── ModelError       a model folder that is missing, foreign, damaged, or of another format
     ├── TrainingError    training that cannot start, or whose loss is no longer a number
     ├── StoreError       a memory's folder that is foreign, newer, damaged, in use, of another model
+    ├── EngineError      a distributed engine, or a shard of a memory on it, that does not answer
     ├── MemoryFault      arrays that do not fit the memory: wrong width, not finite
     ├── SettingError     a setting out of its range, or two that contradict each other
     └── MissingExtra     an optional dependency is not installed
@@ -35,6 +36,10 @@ class MemoryFault(UnboundedError):
 
 class StoreError(UnboundedError):
     """A memory's folder that cannot be used."""
+
+
+class EngineError(UnboundedError):
+    """A distributed engine that does not answer, or a memory on it that is another's."""
 
 
 class SettingError(UnboundedError):

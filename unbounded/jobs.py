@@ -32,6 +32,7 @@ from unbounded.lm import (
     train_model,
 )
 from unbounded.lm.checkpoint import CONFIG, keep_text
+from unbounded.memory import Pairs
 from unbounded.predict import Cache, Fixed, NGram, Offline, OnlineModel, Spelling
 from unbounded.predict.offline import tuned
 from unbounded.predict.spelling import LEAST
@@ -121,6 +122,7 @@ def evaluate(
     first: Iterable[Line] | None = None,
     watchers: Sequence[Watcher] = (),
     progress: Callable[[int], Callable[[int, str], None]] = lambda total: lambda done, note: None,
+    pairs: Callable[[Vocabulary], Pairs] | None = None,
 ) -> Evaluation:
     """Score a text, such as a `Reader`, under every row in one pass, in one protocol.
 
@@ -128,7 +130,8 @@ def evaluate(
     training and test words together, and once to score it. In the open protocol the count is for
     `progress` and for where fitting ends, and the model is not told. `progress` is told how many
     words there are and gives back what hears how far it is. A text to read `first` is learned and
-    not scored; it is all that the memory of a kNN-LM knows.
+    not scored; it is all that the memory of a kNN-LM knows. `pairs` makes the memory
+    of the unbounded cache, if it lies elsewhere.
     """
     _check_offline(model, config, validate, first)
     tuning = "knnlm-tuned" in config.rows
@@ -147,7 +150,7 @@ def evaluate(
             _count(met, model, other, config.tokens)
     experts = experts_of(rows)
     size = None if config.protocol == "open" else len(met)
-    online = _unmixed(build_online(model, size, experts, config.memory, config.strangers))
+    online = _unmixed(build_online(model, size, experts, config.memory, config.strangers, pairs))
     stream = _blocks(model, text, config)
     fitted = 0
     banding = Banding(model.lm.base_size)
@@ -157,7 +160,7 @@ def evaluate(
         read_first(online, before, rows, banding)
         _close(model, online, rows, validate, config)
     if config.mixture != "online" and validate is not None:
-        twin = build_online(model, size, experts, config.memory, config.strangers)
+        twin = build_online(model, size, experts, config.memory, config.strangers, pairs)
         fitted = fit_rows(_unmixed(twin), _blocks(model, validate, config), rows, beside=both)
     elif config.mixture != "online":
         tenth, stream = split_first(stream, min(total // 10, FITTED_TOKENS))
@@ -183,7 +186,7 @@ def evaluate(
                 f"{name}_entries": len(expert.memory),
                 f"{name}_bytes_per_entry": expert.memory.bytes_per_entry,
             }
-            evaluation.events += [str(event) for event in expert.memory.index.events]
+            evaluation.events += [str(event) for event in expert.memory.events]
         elif isinstance(expert, NGram):
             evaluation.memory[f"{name}_bytes"] = expert.bytes
         if isinstance(expert, Spelling) and expert.beyond:

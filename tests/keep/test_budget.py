@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from tests.keep.texts import open_toy, some_text, state_of
+from unbounded.corpus import lines_of
 from unbounded.errors import SettingError, StoreError
 from unbounded.keep import Budget, budget, kept, mind
-from unbounded.keep.kept import to_lines
 
 
 @pytest.mark.parametrize("policy", ["age", "surprise"])
@@ -16,7 +16,7 @@ def test_a_memory_stays_under_its_budget_and_fits_its_journal(tmp_path: Path, po
     limit = Budget(1024, policy)
     with open_toy(tmp_path / "m", budget=limit) as memory:
         most = 0
-        for _ in memory.follow(to_lines(some_text(400), "a", 1)):
+        for _ in memory.follow(lines_of(some_text(400), "a", 1)):
             most = max(most, len(memory))
         assert 512 <= most <= 1024
         assert len(memory) <= 1024
@@ -78,7 +78,7 @@ def test_a_memory_stays_under_its_budget_in_bytes(
     monkeypatch.setattr(kept, "SNAPSHOT_WORDS", 600)
     limit, sizes = Budget(bytes=1_200_000, policy=policy), []
     with open_toy(tmp_path / "m", budget=limit) as memory:
-        for _ in memory.follow(to_lines(some_text(1200), "a", 1)):
+        for _ in memory.follow(lines_of(some_text(1200), "a", 1)):
             sizes.append(memory.store.bytes)
         assert 600_000 < max(sizes) <= 1_200_000
         assert sum("1,200,000 bytes" in event for event in memory.events) >= 2
@@ -96,7 +96,7 @@ def test_a_memory_stays_under_its_budget_in_bytes(
 def test_what_forgetting_cost_is_what_a_memory_that_forgot_nothing_would_have_had(
     tmp_path: Path,
 ) -> None:
-    text = to_lines(some_text(400, 1), "a", 1)
+    text = lines_of(some_text(400, 1), "a", 1)
     with open_toy(tmp_path / "all") as every, open_toy(tmp_path / "m", budget=Budget(1024)) as some:
         nats = [
             [-np.log(reading.prob).sum() for reading in memory.follow(text)]

@@ -253,7 +253,7 @@ class _Marker:
             "peak_rss": peak,
             "peak_rss_beyond_model": peak - self._base,
             "longest_stall_s": self._stream.longest_stall,
-            "events": [str(event) for event in memory.index.events],
+            "events": [str(event) for event in memory.events],
         }
 
 

@@ -33,6 +33,14 @@ JsonFile = Annotated[
     ),
 ]
 Threads = Annotated[int, typer.Option(min=1, help="Threads of the network and the search.")]
+Engine = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="Where the memory's shards are: ray://HOST:PORT, or ray://local for a cluster of this "
+        "process alone; ?shards=N behind it for a new one [default: no shards].",
+    ),
+]
 CORES = int(os.environ.get("UNBOUNDED_CORES") or os.cpu_count() or 1)
 Seed = Annotated[int, typer.Option(help="Seed of all randomness.")]
 

@@ -5,8 +5,18 @@ from typing import Annotated, Any
 
 import typer
 
-from unbounded.cli.app import CORES, JsonFile, Seed, Texts, Threads, app, check_targets, say_damage
-from unbounded.cli.kept import Folder, Model, opened
+from unbounded.cli.app import (
+    CORES,
+    Engine,
+    JsonFile,
+    Seed,
+    Texts,
+    Threads,
+    app,
+    check_targets,
+    say_damage,
+)
+from unbounded.cli.kept import Folder, Model, asked
 from unbounded.console import write_json
 
 Text = Annotated[str, typer.Argument(metavar="TEXT", help="What comes before.")]
@@ -19,12 +29,13 @@ def predict(
     number: Annotated[int, typer.Option("-n", min=1, help="Words to list.")] = 10,
     sources: Annotated[int, typer.Option(min=0, help="Passages to list for each word.")] = 2,
     model: Model = None,
+    engine: Engine = None,
     threads: Threads = CORES,
     json_file: JsonFile = None,
 ) -> None:
     """List the likeliest next words, who says so, and the passages they come from."""
     check_targets(json_file)
-    with opened(memory_folder, model, mode="read", threads=threads) as memory:
+    with asked(engine, memory_folder, model, threads) as memory:
         found = memory.predict(text, number, sources=sources)
     if json_file != "-":
         for guess in found.words:
@@ -56,6 +67,7 @@ def score(
         bool, typer.Option("--words", help="Print every word: nats, static nats, word.")
     ] = False,
     model: Model = None,
+    engine: Engine = None,
     threads: Threads = CORES,
     json_file: JsonFile = None,
 ) -> None:
@@ -68,7 +80,7 @@ def score(
 
     check_targets(json_file)
     reader = Reader(texts)
-    with opened(memory_folder, model, mode="read", threads=threads) as memory:
+    with asked(engine, memory_folder, model, threads) as memory:
         found = Surprise.joined(list(memory.scoring(reader)))
         splitter = memory.model.tokenizer
     say_damage(reader)
@@ -101,12 +113,13 @@ def complete(
     words: Annotated[int, typer.Option(min=1, help="Words to write.")] = 20,
     model: Model = None,
     seed: Seed = 1,
+    engine: Engine = None,
     threads: Threads = CORES,
     json_file: JsonFile = None,
 ) -> None:
     """Go on writing."""
     check_targets(json_file)
-    with opened(memory_folder, model, mode="read", threads=threads) as memory:
+    with asked(engine, memory_folder, model, threads) as memory:
         written = memory.complete(text, words, seed=seed)
     if json_file != "-":
         typer.echo(written)

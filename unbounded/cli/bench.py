@@ -216,3 +216,33 @@ def _text(texts: list[str] | None, model: "Pretrained", tokens: int) -> "Iterato
     # A pipe is set down in a file: the queries of a search follow its entries.
     with readable_twice(texts, model.tokenizer, tokens + PIPED_BEYOND) as reader:
         yield reader
+
+
+@bench.command()
+def cluster(
+    engine: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="ray://HOST:PORT or ray://local.")
+    ] = "ray://local",
+    entries: int = size("1M", "Entries of the memory."),
+    shards: Annotated[str, typer.Option(metavar="NUMBERS", help="Shards to try.")] = "1,2,4",
+    blocks: Annotated[str, typer.Option(metavar="SIZES", help="Blocks to try.")] = "64,256,1024",
+    words: int = size("4096", "Words to time for each."),
+    threads: Threads = 1,
+    json_file: JsonFile = None,
+) -> None:
+    """A memory on shards beside the same in this process; and what the engine itself costs."""
+    from unbounded.bench.cluster import bench_cluster
+    from unbounded.config import set_threads
+
+    check_targets(json_file)
+    set_threads(threads)
+    figures = bench_cluster(
+        engine,
+        entries,
+        [int(number) for number in shards.split(",")],
+        [parse_size(number) for number in blocks.split(",")],
+        words=words,
+        show=lambda line: None if json_file == "-" else typer.echo(line),
+    )
+    if json_file is not None:
+        write_json(figures, json_file)

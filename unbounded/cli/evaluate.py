@@ -8,6 +8,7 @@ import typer
 
 from unbounded.cli.app import (
     CORES,
+    Engine,
     JsonFile,
     Texts,
     Threads,
@@ -106,6 +107,7 @@ def evaluate(
     report: Annotated[
         Path | None, typer.Option(metavar="FILE.html", help="Write a page with curves.")
     ] = None,
+    engine: Engine = None,
     threads: Threads = CORES,
     json_file: JsonFile = None,
 ) -> None:
@@ -157,6 +159,11 @@ def evaluate(
             readable_twice(first, model.tokenizer, first_tokens or tokens)
         )
         held = validate and stack.enter_context(readable_twice(validate, model.tokenizer, tokens))
+        pairs = None
+        if engine is not None:
+            from unbounded.cluster.opening import scratch
+
+            pairs = stack.enter_context(scratch(engine, index, model.lm.width))
         evaluation = run(
             model,
             reader,
@@ -165,6 +172,7 @@ def evaluate(
             first=before or None,
             watchers=watchers,
             progress=lambda total: stack.enter_context(meter("reading", total)),
+            pairs=pairs,
         )
     say_damage(reader)
     for event in evaluation.events:

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from unbounded.console import late_meter, say, training_meter
+from unbounded.errors import StoreError
 
 if TYPE_CHECKING:
     from unbounded.keep import Budget, KeptMemory
+    from unbounded.keep.spread import SpreadMemory
 
 Folder = Annotated[
     Path, typer.Argument(metavar="MEMORY", help="Folder of a memory, made by 'unbounded read'.")
@@ -51,6 +53,37 @@ def opened(
         yield memory
     for event in memory.events[told:]:
         say(event)
+
+
+@contextmanager
+def opened_on(
+    engine: str, folder: Path, model: Path | None, *, threads: int = 1, write: bool = False
+) -> "Iterator[SpreadMemory]":
+    """A memory on the shards of an engine, opened."""
+    from unbounded.cluster.opening import described
+    from unbounded.config import set_threads
+    from unbounded.keep.spread import open_spread
+
+    set_threads(threads)
+    if described(folder) is None:
+        if not write:
+            raise StoreError(f"{folder} is not a memory on shards yet; read something into it")
+        model = model or default_folder_trained()
+    with open_spread(folder, engine, model, threads=threads) as memory:
+        yield memory
+
+
+@contextmanager
+def asked(
+    engine: str | None, folder: Path, model: Path | None, threads: int
+) -> "Iterator[KeptMemory | SpreadMemory]":
+    """A memory for asking, wherever it is."""
+    if engine is None:
+        with opened(folder, model, mode="read", threads=threads) as memory:
+            yield memory
+    else:
+        with opened_on(engine, folder, model, threads=threads) as spread:
+            yield spread
 
 
 def default_folder_trained() -> Path:

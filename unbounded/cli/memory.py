@@ -6,18 +6,24 @@ from typing import Annotated
 
 import typer
 
-from unbounded.cli.app import JsonFile, app, check_targets, size_or
-from unbounded.cli.kept import Folder, Model, opened
-from unbounded.console import late_meter, say, write_json
+from unbounded.cli.app import Engine, JsonFile, app, check_targets, size_or
+from unbounded.cli.kept import Folder, Model, opened, opened_on
+from unbounded.console import late_meter, meter, say, write_json
+from unbounded.errors import SettingError
 
 group = typer.Typer(no_args_is_help=True, help="Look after a memory, and make it forget.")
 app.add_typer(group, name="memory")
 
 
 @group.command()
-def stats(memory_folder: Folder, model: Model = None, json_file: JsonFile = None) -> None:
-    """Say what there is: entries, words, documents, bytes by part, growth."""
+def stats(
+    memory_folder: Folder, model: Model = None, engine: Engine = None, json_file: JsonFile = None
+) -> None:
+    """Say what there is: entries, words, documents, bytes by part or shard, growth."""
     check_targets(json_file)
+    if engine is not None:
+        _shards(engine, memory_folder, model, json_file)
+        return
     with opened(memory_folder, model, mode="read") as memory:
         found = memory.stats()
     if json_file != "-":
@@ -27,6 +33,23 @@ def stats(memory_folder: Folder, model: Model = None, json_file: JsonFile = None
             typer.echo(f"  {name:10}{count:>16,}")
         for day, count in found["words_by_day"].items():
             typer.echo(f"  {day:10}{count:>16,} words")
+    if json_file is not None:
+        write_json(found, json_file)
+
+
+def _shards(engine: str, folder: Path, model: Path | None, json_file: str | None) -> None:
+    with opened_on(engine, folder, model) as memory:
+        found = memory.stats()
+    if json_file != "-":
+        for name in ("entries", "words", "documents", "bytes"):
+            typer.echo(f"{name:12}{found[name]:>16,}")
+        for number, shard in enumerate(found["shards"]):
+            typer.echo(
+                f"  shard {number:<4}{shard['entries']:>16,} entries {shard['bytes']:>16,} bytes "
+                f"{shard['bytes_in_memory']:>16,} in memory, process {shard['process']}"
+            )
+            for event in shard["events"]:
+                typer.echo(f"    {event}")
     if json_file is not None:
         write_json(found, json_file)
 
@@ -46,6 +69,7 @@ def forget(
     ] = None,
     last: int | None = size_or("none", "The last words read."),
     model: Model = None,
+    engine: Engine = None,
     json_file: JsonFile = None,
 ) -> None:
     """Be as if some words had never been read; 'memory compact' takes them out of the files too."""
@@ -54,6 +78,16 @@ def forget(
         when = None if before is None else datetime.fromisoformat(before)
     except ValueError:
         raise typer.BadParameter(f"{before!r} is not a date; write 2026-11-16") from None
+    if engine is not None:
+        if document is None or (before, matching, last) != (None, None, None):
+            raise SettingError("a memory on shards forgets documents; give --document and no other")
+        with opened_on(engine, memory_folder, model) as spread:
+            gone, left = spread.forget(document), len(spread)
+        if json_file != "-":
+            say(f"{gone:,} words forgotten, {left:,} left; they are in no file any more")
+        if json_file is not None:
+            write_json({"forgotten": gone, "entries": left}, json_file)
+        return
     with opened(memory_folder, model, mode="write") as memory, late_meter("reading again") as show:
         gone = memory.forget(
             document=document, before=when, matching=matching, last=last, show=show
@@ -120,3 +154,34 @@ def export(
         say(f"{out}: {count:,} words")
     if json_file is not None:
         write_json({"words": count}, json_file)
+
+
+@group.command()
+def move(
+    source: Folder,
+    target: Annotated[
+        Path, typer.Argument(metavar="TARGET", help="Folder of the memory to move to.")
+    ],
+    engine: Engine = None,
+    one_place: Annotated[
+        bool, typer.Option("--one-place", help="From shards to a memory without any.")
+    ] = False,
+    model: Model = None,
+    json_file: JsonFile = None,
+) -> None:
+    """Move a memory onto shards, onto another number of them, or back; begun again, it goes on.
+
+    SOURCE stays as it is. In the end counts and samples are compared.
+    """
+    from unbounded.keep.moving import move_memory, to_one_place
+
+    check_targets(json_file)
+    if engine is None:
+        raise SettingError("nowhere to move to; give --engine, such as ray://HOST:PORT?shards=4")
+    with meter("moving", None) as show:
+        run = to_one_place if one_place else move_memory
+        moved = run(source, target, engine, model, lambda done: show(done, ""))
+    if json_file != "-":
+        say(f"{target}: {moved:,} entries, compared with {source}; remove that when you like")
+    if json_file is not None:
+        write_json({"entries": moved}, json_file)

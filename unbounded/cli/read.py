@@ -5,12 +5,14 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from unbounded.cli.app import (
     CORES,
+    Engine,
     JsonFile,
     Texts,
     Threads,
@@ -18,12 +20,14 @@ from unbounded.cli.app import (
     check_targets,
     say_damage,
 )
-from unbounded.cli.kept import Folder, Model, opened
+from unbounded.cli.kept import Folder, Model, opened, opened_on
 from unbounded.console import meter, say, write_json
+from unbounded.errors import SettingError
 
 if TYPE_CHECKING:
     from unbounded.corpus import Splitter
     from unbounded.keep import KeptMemory
+    from unbounded.keep.spread import SpreadMemory
     from unbounded.predict import Reading
 
 
@@ -49,6 +53,7 @@ def read(
     document: Annotated[
         str, typer.Option(metavar="NAME", help="What to call standard input.")
     ] = "standard input",
+    engine: Engine = None,
     threads: Threads = CORES,
     json_file: JsonFile = None,
 ) -> None:
@@ -62,12 +67,23 @@ def read(
         # What is not there must not leave a new memory behind.
         _ = Reader(texts).bytes_total
     began, words, nats = time.monotonic(), 0, 0.0
+    if engine is not None and budget is not None:
+        raise SettingError("a memory on shards has no budget; leave --budget out")
     with ExitStack() as stack:
-        memory = stack.enter_context(
-            opened(memory_folder, model, mode="write", threads=threads, budget=limit)
-        )
+        memory: KeptMemory | SpreadMemory
+        if engine is None:
+            memory = stack.enter_context(
+                opened(memory_folder, model, mode="write", threads=threads, budget=limit)
+            )
+        else:
+            memory = stack.enter_context(
+                opened_on(engine, memory_folder, model, threads=threads, write=True)
+            )
         show = None if surprise else stack.enter_context(meter("reading", None))
         sentences = _Sentences(memory.model.tokenizer) if surprise else None
+        if engine is not None and texts == ["-"]:
+            # Documents are known by name and position, and each pipe is another one.
+            document = f"{document} {datetime.now(UTC).isoformat(timespec='seconds')}"
         for reading in _readings(memory, texts, document):
             words += len(reading.words)
             nats -= sum(map(math.log, reading.prob.tolist()))
@@ -76,6 +92,8 @@ def read(
             elif show is not None:
                 show(words, f"perplexity {math.exp(nats / words):,.1f}")
         entries = len(memory)
+        if (known := getattr(memory, "known", 0)) and json_file != "-":
+            say(f"{known:,} words were there already and were passed over")
     seconds = time.monotonic() - began
     perplexity = math.exp(nats / max(words, 1))
     if json_file != "-":
@@ -94,7 +112,9 @@ def read(
         write_json(figures, json_file)
 
 
-def _readings(memory: "KeptMemory", texts: list[str], document: str) -> "Iterator[Reading]":
+def _readings(
+    memory: "KeptMemory | SpreadMemory", texts: list[str], document: str
+) -> "Iterator[Reading]":
     from unbounded.corpus import Reader
     from unbounded.keep.pipe import batches
 

@@ -5,6 +5,7 @@ from unbounded.corpus.demo import demo_text as demo_text
 from unbounded.corpus.detokenizer import detokenize as detokenize
 from unbounded.corpus.reader import Line as Line
 from unbounded.corpus.reader import Reader as Reader
+from unbounded.corpus.reader import lines_of as lines_of
 from unbounded.corpus.reader import read_lines as read_lines
 from unbounded.corpus.reader import write_lines as write_lines
 from unbounded.corpus.sentences import Block as Block

@@ -176,6 +176,13 @@ def read_lines(paths: Sequence[str | Path]) -> Iterator[Line]:
     return iter(Reader(paths))
 
 
+def lines_of(text: str, document: str, first: int) -> list[Line]:
+    """The lines of a text under a name; refuses what is no text."""
+    if "\0" in text:
+        raise CorpusError(f"{document!r} is not text (it has NUL bytes); give text")
+    return [Line(document, number, line) for number, line in enumerate(text.split("\n"), first)]
+
+
 def write_lines(
     lines: Iterable[Line],
     path: Path,

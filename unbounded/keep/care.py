@@ -95,8 +95,8 @@ def check(store: Store, mind: Mind, fresh: Callable[[], Mind] | None, show: Show
             found.append(Finding(str(path), what, advice))
     where, advice = str(store.folder), _ANEW
     for name, expert in mind.online.experts.items():
-        if isinstance(expert, Cache) and expert.memory.index.added != entries:
-            what = f"{name} has seen {expert.memory.index.added:,} entries, the journal {entries:,}"
+        if isinstance(expert, Cache) and expert.memory.added != entries:
+            what = f"{name} has seen {expert.memory.added:,} entries, the journal {entries:,}"
             found.append(Finding(where, what, advice))
     counted = int(mind.online.experts["unigram"].state()["counts"].sum())
     if counted != entries:

@@ -10,7 +10,7 @@ from typing import Any, final
 import numpy as np
 
 from unbounded.config import MemoryConfig
-from unbounded.corpus import Block, Line, blocks, read_sentences
+from unbounded.corpus import Block, Line, blocks, lines_of, read_sentences
 from unbounded.errors import CorpusError, SettingError, StoreError
 from unbounded.keep.budget import FEWEST, Budget, Cost
 from unbounded.keep.care import Finding, check, stats
@@ -111,7 +111,7 @@ class KeptMemory:
 
         `line` is the number of the first line, `time` when it was written, if that is not now.
         """
-        lines = to_lines(text, document, line)
+        lines = lines_of(text, document, line)
         found = [Surprise.of(reading) for reading in self.follow(lines, time=time)]
         if not found:
             raise CorpusError(f"there are no words in {document!r}; give a text with words")
@@ -122,9 +122,13 @@ class KeptMemory:
 
         What was given out before that is durable some `SYNCED` words later.
         """
+        return self.take(blocks(read_sentences(lines, self.model.tokenizer), BLOCK), time=time)
+
+    def take(self, cut: Iterable[Block], *, time: datetime | None = None) -> Iterator[Reading]:
+        """`follow` for words that were split and cut into blocks before."""
         unsynced = 0
         try:
-            for block in blocks(read_sentences(lines, self.model.tokenizer), BLOCK):
+            for block in cut:
                 self._make_room(len(block.words))
                 yield self._read(block, time)
                 unsynced += len(block.words)
@@ -173,7 +177,7 @@ class KeptMemory:
 
         The words of the text are not learned from, but who was right about them is.
         """
-        found = list(self.scoring(to_lines(text, "text", 1)))
+        found = list(self.scoring(lines_of(text, "text", 1)))
         if not found:
             raise CorpusError("there are no words to score; give a text with words")
         return Surprise.joined(found)
@@ -206,7 +210,7 @@ class KeptMemory:
         return self.online.ahead(words)[1] if words else self.online
 
     def _sentences(self, text: str) -> list[str]:
-        lines = to_lines(text, "text", 1)
+        lines = lines_of(text, "text", 1)
         sentences = read_sentences(lines, self.model.tokenizer)
         return [word for sentence in sentences for word in sentence.words]
 
@@ -374,13 +378,6 @@ class KeptMemory:
             )
         if write and not self.writes:
             raise StoreError(f"{self.store.folder} was opened for reading; open it for writing")
-
-
-def to_lines(text: str, document: str, first: int) -> list[Line]:
-    """The lines of a text under a name; refuses what is no text."""
-    if "\0" in text:
-        raise CorpusError(f"{document!r} is not text (it has NUL bytes); give text")
-    return [Line(document, number, line) for number, line in enumerate(text.split("\n"), first)]
 
 
 def _label(name: str) -> str:

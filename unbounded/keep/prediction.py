@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import numpy as np
 
 from unbounded.corpus import Splitter
+from unbounded.memory import Memory
 from unbounded.predict import Cache, NGram, OnlineModel
 from unbounded.store import Store
 from unbounded.types import Ids, Probs
@@ -137,6 +138,7 @@ def _add_counted(
     """What n-grams say of a word comes from where it followed the same words before."""
     memory = model.experts["unbounded"]
     assert isinstance(memory, Cache)
+    assert isinstance(memory.memory, Memory)
     for name, expert in model.experts.items():
         if isinstance(expert, NGram):
             places = occurrences(memory.memory.words, expert.context, word)

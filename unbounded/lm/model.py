@@ -28,6 +28,11 @@ class LanguageModel(ABC):
     key_part: slice = slice(None)
     """The part of a hidden state that a memory is searched by."""
 
+    @property
+    def key_width(self) -> int:
+        """How wide that part is."""
+        return len(range(self.width)[self.key_part])
+
     @abstractmethod
     def start(self) -> tuple[Hidden, State]:
         """The hidden state before the first word, one row, and the state to go on from."""

@@ -4,7 +4,8 @@ from unbounded.memory.auto import Auto
 from unbounded.memory.flat import Flat
 from unbounded.memory.index import Index, IndexEvent
 from unbounded.memory.ivfpq import IVFPQ
-from unbounded.memory.memory import Memory, Neighbors
+from unbounded.memory.memory import Memory
+from unbounded.memory.pairs import Neighbors, Pairs
 from unbounded.memory.window import Window
 
-__all__ = ["IVFPQ", "Auto", "Flat", "Index", "IndexEvent", "Memory", "Neighbors", "Window"]
+__all__ = ["IVFPQ", "Auto", "Flat", "Index", "IndexEvent", "Memory", "Neighbors", "Pairs", "Window"]

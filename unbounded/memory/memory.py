@@ -1,49 +1,26 @@
 """(hidden state, next word) pairs, appended as they are read, and found again by their states."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from typing import final, no_type_check
 
 import numba
 import numpy as np
 
 from unbounded.errors import MemoryFault
-from unbounded.memory.index import Index
+from unbounded.memory.index import Index, IndexEvent
 from unbounded.memory.nearest import Packed, unpack
+from unbounded.memory.pairs import Neighbors, Pairs, check_pairs
 from unbounded.memory.rows import Rows
 from unbounded.memory.threads import in_parallel
 from unbounded.states import part, under
-from unbounded.types import Distances, Hidden, Ids, Positions
+from unbounded.types import Hidden, Ids
 
 # Neighbors at a time that are looked at where they were found: a megabyte of them.
 _LOOKED_AT = 65_536
 
 
-@dataclass(frozen=True)
-class Neighbors:
-    """The entries nearest to each query: nearest first after `search`, in no order after `read`.
-
-    `squared` is the squared Euclidean distance, `words` what came next there, `positions` the
-    number of entries before it. After `read` a row that saw fewer entries than others has squared
-    distances of infinity, words and positions of -1; after `search` none does.
-    """
-
-    squared: Distances
-    words: Positions
-    positions: Positions
-
-    def in_order(self) -> "Neighbors":
-        """The nearest first, of two as near the older."""
-        order = np.lexsort((self.positions, self.squared), axis=1)
-        return Neighbors(
-            np.take_along_axis(self.squared, order, axis=1),
-            np.take_along_axis(self.words, order, axis=1),
-            np.take_along_axis(self.positions, order, axis=1),
-        )
-
-
 @final
-class Memory:
+class Memory(Pairs):
     """An index of hidden states with the word that followed each.
 
     >>> from unbounded.memory.flat import Flat
@@ -80,13 +57,23 @@ class Memory:
         return self.index.bytes + self._words.bytes
 
     @property
-    def bytes_per_entry(self) -> float:
-        """Bytes over entries; 0 when there are none."""
-        return self.bytes / len(self) if len(self) else 0.0
+    def reach(self) -> int | None:
+        """How many of the last pairs a search sees; None is all of them."""
+        return self.index.reach
+
+    @property
+    def added(self) -> int:
+        """How many pairs were ever added."""
+        return self.index.added
+
+    @property
+    def events(self) -> Sequence[IndexEvent]:
+        """What the index did to itself."""
+        return self.index.events
 
     def add(self, keys: Hidden, words: Ids) -> None:
         """Append pairs; refused pairs leave everything as it was."""
-        _check_pairs(keys, words)
+        check_pairs(keys, words)
         self.index.add(keys)
         self._words.append(words)
         self._words.keep_last(len(self.index))
@@ -103,25 +90,6 @@ class Memory:
         in_parallel(part, len(words))
         return Neighbors(squared, words, positions)
 
-    def read(self, keys: Hidden, words: Ids, k: int) -> Neighbors:
-        """Search for each pair and then add it, as if one at a time; rows are in no order.
-
-        Step t is not shown its own word, nor any later one.
-        """
-        shape = len(keys), self.index.seen_by_last(len(keys), k)
-        found = Neighbors(
-            np.full(shape, np.inf, np.float32), np.full(shape, -1), np.full(shape, -1)
-        )
-
-        def look(first: int, some: Neighbors) -> None:
-            rows = slice(first, first + len(some.squared)), slice(some.squared.shape[1])
-            found.squared[rows] = some.squared
-            found.words[rows] = some.words
-            found.positions[rows] = some.positions
-
-        self.read_by(keys, words, k, look)
-        return found
-
     def read_by(
         self, keys: Hidden, words: Ids, k: int, look: Callable[[int, Neighbors], None]
     ) -> None:
@@ -130,7 +98,7 @@ class Memory:
         Whoever only counts what is found needs no room for it all, and that is several times as
         fast: new pages cost more than what is written on them.
         """
-        _check_pairs(keys, words)
+        check_pairs(keys, words)
         known, oldest = self._words.view, self.index.added - len(self._words)
 
         def gather(first: int, packed: Packed, base: int) -> None:
@@ -197,13 +165,3 @@ def _gather(positions, oldest, known, new, words):
                 words[t, i] = -1
             else:
                 words[t, i] = known[at] if at < len(known) else new[at - len(known)]
-
-
-def _check_pairs(keys: Hidden, words: Ids) -> None:
-    if len(keys) != len(words):
-        raise MemoryFault(f"{len(keys)} keys for {len(words)} words; give one word to each key")
-    if len(words) and (words.min() < 0 or words.max() >= 2**31):
-        raise MemoryFault(
-            f"words from {words.min()} to {words.max()}; ids lie between 0 and {2**31 - 1}: "
-            "encode unknown words first"
-        )

@@ -13,7 +13,7 @@ from jaxtyping import Float
 
 from unbounded.errors import SettingError
 from unbounded.lm import LanguageModel
-from unbounded.memory import Memory, Neighbors
+from unbounded.memory import Neighbors, Pairs
 from unbounded.predict.distribution import Counted, Distribution, Even, Networked, Sparse
 from unbounded.predict.family import Family
 from unbounded.predict.kernels import Kernel
@@ -39,6 +39,9 @@ class Expert(ABC):
     @abstractmethod
     def score(self, hidden: Hidden, words: Ids) -> Probs:
         """What each word's probability was just before it came; and learn them all."""
+
+    def expect(self, hidden: Hidden) -> None:  # noqa: B027 - most have nothing to do
+        """These states will be scored next, perhaps with more behind them; changes nothing."""
 
     def ahead(self, hidden: Hidden, words: Ids) -> tuple[Probs, "Expert"]:
         """Each word's probability if none of them taught anything, and who to ask what is next.
@@ -237,7 +240,7 @@ class Cache(Expert):
 
     def __init__(
         self,
-        memory: Memory,
+        memory: Pairs,
         size: int,
         *,
         k: int = 1024,
@@ -250,7 +253,7 @@ class Cache(Expert):
             raise SettingError(f"k is {k}; at least 1 neighbor is needed")
         self.memory = memory
         # The more words look into a large memory together, the more share what they look at.
-        self.whole = memory.index.reach is None
+        self.whole = memory.reach is None
         self._size = size
         self._k = k
         self._family = Family(kernel)
@@ -286,6 +289,14 @@ class Cache(Expert):
         foreseen = shares.any(axis=1)
         probs[foreseen] = self._trust.score(shares[foreseen]).prob
         return probs
+
+    def expect(self, hidden: Hidden) -> None:
+        """Let a memory that lies elsewhere begin to search."""
+        self.memory.expect(self._keys(hidden), self._k)
+
+    def remember(self, hidden: Hidden, words: Ids) -> None:
+        """Remember pairs without looking for their neighbors: nothing is learned of the kernels."""
+        self.memory.add(self._keys(hidden), words)
 
     def recall(self, hidden: Hidden) -> tuple[Neighbors, Distances]:
         """The entries that `predict` asks for one state, and the share of each in what it says."""

@@ -129,6 +129,18 @@ class OnlineModel:
             ids[place] = strangers.setdefault(words[place], next_id)
         return ids
 
+    def restart(self) -> None:
+        """Stand before the first word of a text again; what was learned stays."""
+        self._hidden, self._state = self.lm.start()
+
+    def pass_over(self, words: Sequence[str]) -> tuple[Hidden, Ids]:
+        """Stand behind words without asking or teaching an expert; states before them, and ids."""
+        ids = self.vocabulary.encode(words)
+        after, self._state = self.lm.advance(self._state, ids)
+        before = np.concatenate([self._hidden, after])
+        self._hidden = before[-1:]
+        return before[:-1], ids
+
     @property
     def network_state(self) -> State:
         """Where the network stands, for it to go on from."""
@@ -227,6 +239,13 @@ class OnlineModel:
             after, state = self.lm.advance(state, piece)
             before[start + 1 : start + 1 + len(piece)] = after
             seconds["network"] += clock() - began
+            if start == 0:
+                # What lies on other machines is searched there while others are asked here.
+                for name, expert in self.experts.items():
+                    if expert.whole:
+                        began = clock()
+                        expert.expect(hidden[: len(piece)])
+                        seconds[name] += clock() - began
             score(False, slice(start, start + len(piece)))
         score(True, slice(0, len(ids)))
         began = clock()

@@ -1,0 +1,51 @@
+import math
+
+import pytest
+
+from unbounded.bench.scale import Constants, machines, share_of, words_per_second
+
+SOME = Constants(call=0.002, shard=0.001, query=5e-6, own=1e-5, scan=2e-9)
+
+
+def test_without_jitter_it_is_the_sum_of_its_parts() -> None:
+    rate = words_per_second(SOME, 10**6, 1, block=100, jitter=0.0, bandwidth=math.inf)
+    lists = 1.17 * 1000 * SOME.centroid
+    search = lists + 16 * 1024 * SOME.scan
+    asked = SOME.query + (SOME.call + SOME.shard) / 100
+    assert rate == pytest.approx(1 / (search + SOME.own + asked))
+
+
+def test_far_shards_cost_more_and_large_blocks_make_up_for_it() -> None:
+    near, far = (words_per_second(SOME, 10**8, 4, latency=away) for away in (0.0002, 0.005))
+    assert far < near
+    small, large = (
+        words_per_second(SOME, 10**8, 4, block=block, latency=0.005) for block in (64, 8192)
+    )
+    assert large > 2 * small
+
+
+def test_constants_come_back_from_figures_that_were_made_with_them() -> None:
+    blocks, lists = (64, 256, 1024), 1.17 * 1000 * SOME.centroid
+    search = lists + 16 * 1024 * SOME.scan
+
+    def asked(shards: int, block: int) -> float:
+        return (SOME.call + shards * SOME.shard) / block + shards * SOME.query
+
+    rows = [{"shards": 0, "words_per_second": {block: 1 / search for block in blocks}}]
+    rows += [
+        {
+            "shards": shards,
+            "words_per_second": {b: 1 / (search + SOME.own + asked(shards, b)) for b in blocks},
+            "empty_queries_per_second": {b: 1 / asked(shards, b) for b in blocks},
+        }
+        for shards in (1, 2, 4)
+    ]
+    found = Constants.fitted({"entries": 10**6, "k": 1024, "rows": rows})
+    for name in ("call", "shard", "query", "own", "scan"):
+        assert getattr(found, name) == pytest.approx(getattr(SOME, name))
+
+
+def test_shares_and_machines() -> None:
+    assert share_of(1024, 1) == 1024
+    assert 256 < share_of(1024, 4) < 400
+    assert machines(SOME, 10**10) == 15

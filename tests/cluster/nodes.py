@@ -1,0 +1,73 @@
+"""A real Ray cluster of several node processes on this machine."""
+
+import logging
+import os
+import signal
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from unbounded.cluster.on_ray import NAMESPACE
+
+SYSTEM = {
+    # A node that is killed is missed after a second or two, not after half a minute.
+    "health_check_initial_delay_ms": 500,
+    "health_check_period_ms": 300,
+    "health_check_timeout_ms": 500,
+    "health_check_failure_threshold": 3,
+}
+
+
+@contextmanager
+def cluster(nodes: int) -> Iterator[Any]:
+    """A head without shards and so many nodes; this process joins as a reader does."""
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    with warnings.catch_warnings(), tempfile.TemporaryDirectory(prefix="ray", dir="/tmp") as folder:
+        warnings.simplefilter("ignore")
+        # Logs and sockets; it must be known before ray is imported.
+        os.environ["RAY_TMPDIR"] = folder
+        import ray
+        from ray.cluster_utils import Cluster
+
+        common = {"num_cpus": 1, "object_store_memory": 100_000_000, "include_dashboard": False}
+        made = Cluster(
+            initialize_head=True,
+            head_node_args={**common, "_system_config": SYSTEM},
+        )
+        try:
+            for _ in range(nodes):
+                made.add_node(**common)
+            made.wait_for_nodes()
+            ray.init(
+                address=made.address,
+                namespace=NAMESPACE,
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+            )
+            yield made
+        finally:
+            ray.shutdown()
+            made.shutdown()
+
+
+def kill_process(pid: int) -> None:
+    os.kill(pid, signal.SIGKILL)
+
+
+def node_of(made: Any, pid: int) -> Any:
+    """The node on which a process runs: the one whose raylet is its parent."""
+    with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+        parent = int(file.read().rpartition(")")[2].split()[1])
+    for node in made.list_all_nodes():
+        raylets = node.all_processes.get("raylet", [])
+        if any(each.process.pid == parent for each in raylets):
+            return node
+    raise LookupError(f"no node has process {pid}")
+
+
+def kill_node(node: Any) -> None:
+    """kill -9 of the node's own process, the raylet; its workers notice that they are orphans."""
+    for each in node.all_processes["raylet"]:
+        os.kill(each.process.pid, signal.SIGKILL)

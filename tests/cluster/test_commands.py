@@ -1,0 +1,99 @@
+"""The command line on a real cluster: two read at once, a third asks; forget, move, evaluate."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cluster.nodes import cluster
+from tests.e2e.test_command_line import assert_fails, unbounded
+from tests.lm.test_training import NETWORK
+from unbounded.corpus import Tokenizer, demo_text, read_sentences
+from unbounded.lm import TrainingConfig, train_model, training_text
+
+pytest.importorskip("ray")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("cluster")
+    lines = list(islice(demo_text("sotu", years=range(1950, 1960)), 300))
+    tokenizer = Tokenizer()
+    text = training_text(read_sentences(lines, tokenizer), 4_000)
+    config = TrainingConfig(epochs=1, streams=8)
+    for _ in train_model(place / "model", text, tokenizer, NETWORK, config):
+        pass
+    (place / "a.txt").write_text("\n".join(line.text for line in lines[:60]))
+    (place / "b.txt").write_text("The zorble ate the grass.\nThe zorble slept.\n" * 20)
+    return place
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[str]:
+    with cluster(nodes=1) as made:
+        yield f"ray://{made.address}"
+
+
+def json_of(*words: object) -> dict[str, Any]:
+    ran = unbounded(*words, "--json", "-")
+    assert ran.returncode == 0, ran.stderr
+    value: dict[str, Any] = json.loads(ran.stdout)
+    return value
+
+
+def test_two_read_at_once_and_a_third_asks(place: Path, engine: str) -> None:
+    memory = place / "memory"
+    common = ["--engine", engine, "--threads", "1", "--json", "-"]
+    model = ["--model", str(place / "model")]
+    # Who comes first makes the memory.
+    first = json_of("read", memory, place / "b.txt", *common[:4], *model)
+    readers = [
+        subprocess.Popen(
+            [sys.executable, "-m", "unbounded", "read", memory, text, *common],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for text in (place / "a.txt", place / "b.txt")
+    ]
+    found = json_of("predict", memory, "the zorble ate the", "--engine", engine)
+    grass = next(word for word in found["words"] if word["word"] == "grass")
+    assert grass["sources"][0]["document"].endswith("b.txt")
+    figures = [json.loads(reader.communicate(timeout=120)[0]) for reader in readers]
+    # What was there was not read again.
+    assert figures[1]["words"] == 0
+    stats = json_of("memory", "stats", memory, "--engine", engine)
+    assert stats["entries"] == first["words"] + figures[0]["words"]
+    assert stats["documents"] == 2
+    assert len(stats["shards"]) == 2
+    assert sum(shard["entries"] for shard in stats["shards"]) == stats["entries"]
+
+
+def test_moved_onto_more_shards_and_forgotten_there(place: Path, engine: str) -> None:
+    moved = json_of(
+        *("memory", "move", place / "memory", place / "wide", "--engine", f"{engine}?shards=3")
+    )
+    wide = json_of("memory", "stats", place / "wide", "--engine", engine)
+    assert moved["entries"] == wide["entries"] > 300
+    assert len(wide["shards"]) == 3
+    gone = json_of(
+        *("memory", "forget", place / "wide", "--document", place / "b.txt", "--engine", engine)
+    )
+    assert 0 < gone["forgotten"] == wide["entries"] - gone["entries"]
+
+
+def test_evaluate_gives_the_same_on_shards(place: Path, engine: str) -> None:
+    common: tuple[object, ...] = ("evaluate", place / "model", place / "a.txt", "--rows")
+    common = (*common, "static,unbounded", "--index", "flat", "--threads", 1)
+    here, there = json_of(*common), json_of(*common, "--engine", engine)
+    assert there["rows"][1]["perplexity"] == pytest.approx(here["rows"][1]["perplexity"], rel=1e-5)
+
+
+def test_refusals_are_one_line(place: Path) -> None:
+    new = ("read", place / "new", place / "a.txt", "--model", place / "model", "--engine")
+    assert_fails([*new, "ray://localhost:1"], "no engine answers at ray://localhost:1")
+    assert_fails([*new, "mail://x"], "'mail://x' is no engine; write ray://local")

@@ -1,0 +1,141 @@
+"""A reader and its shards on paper: words a second where no machine here could measure them."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+LOOKED_AT = 16
+"""Entries that a shard looks at for each neighbor it is asked for."""
+
+
+@dataclass(frozen=True)
+class Constants:
+    """What was measured, in seconds and bytes; `fitted` takes them from `unbounded bench cluster`.
+
+    A shard of n entries has 1.17 √n lists (counted at ten million) and looks at each centroid.
+    """
+
+    call: float
+    """A block that is asked of shards which find nothing, however many queries it has."""
+    shard: float
+    """What each shard adds to that."""
+    query: float
+    """What each query adds to that, for each shard."""
+    own: float
+    """What the reader does for each word: its recent past, exactly, merging, handing on."""
+    scan: float
+    """An entry that a shard looks at."""
+    centroid: float = 2.4e-9
+    """A centroid: 9 µs for 3,700 (docs/decisions.md, 36)."""
+    width: int = 256
+    reply: int = 12
+    """Bytes of a neighbor on its way: distance, entry, word."""
+    memory: int = 80
+    """Bytes of an entry in a shard's memory, at most."""
+    disk: int = 1040
+    """Bytes of an entry in a shard's journal: its key and its word."""
+
+    @staticmethod
+    def fitted(figures: Mapping[str, Any]) -> "Constants":
+        """The constants of a run on this machine."""
+        entries, k = int(figures["entries"]), int(figures["k"])
+        here, *spread = figures["rows"]
+        calls, queries = [], []
+        for row in spread:
+            rates = {int(b): rate for b, rate in row["empty_queries_per_second"].items()}
+            blocks = np.array(sorted(rates), float)
+            # Seconds a block are call + block · query.
+            each, call = np.polyfit(blocks, [block / rates[int(block)] for block in blocks], 1)
+            calls.append(call)
+            queries.append(each / row["shards"])
+        shard, call = np.polyfit([row["shards"] for row in spread], calls, 1)
+        search, one = (_fastest(row["words_per_second"]) for row in (here, spread[0]))
+        lists = 1.17 * math.sqrt(entries) * Constants.centroid
+        query = max(float(np.mean(queries)), 0.0)
+        largest = max(map(int, spread[0]["words_per_second"]))
+        asked = calls[0] / largest + query * spread[0]["shards"]
+        return Constants(
+            call=max(float(call), 0.0),
+            shard=max(float(shard), 0.0),
+            query=query,
+            own=max(one - search - asked, 0.0),
+            scan=max(search - lists, 0.0) / (LOOKED_AT * k),
+        )
+
+
+def _fastest(rates: Mapping[Any, float]) -> float:
+    """Seconds a word in the largest blocks."""
+    return 1 / rates[max(rates, key=int)]
+
+
+def share_of(k: int, shards: int) -> int:
+    """How many neighbors a shard is asked for, as `Sharded` asks."""
+    part = 1 / shards
+    return min(k, math.ceil(k * part + 4 * math.sqrt(k * part * (1 - part))))
+
+
+def words_per_second(
+    constants: Constants,
+    entries: int,
+    shards: int,
+    *,
+    block: int = 1024,
+    k: int = 1024,
+    latency: float = 0.0,
+    bandwidth: float = 1.25e9,
+    jitter: float = 0.1,
+    cores: int | None = None,
+    rounds: int = 400,
+    seed: int = 0,
+) -> float:
+    """What one reader gets of a memory of so many entries, block after block.
+
+    A block waits for the slowest of all shards; `jitter` is the deviation of the logarithm of their
+    times. `latency` is one way. With `cores`, so many are shared by all shards; otherwise
+    each has one of its own.
+    """
+    random = np.random.default_rng(seed)
+    share = share_of(k, shards)
+    held = entries / shards
+    lists = 1.17 * math.sqrt(held) * constants.centroid
+    search = block * (lists + min(LOOKED_AT * share, held) * constants.scan)
+    if cores is not None:
+        search *= max(1.0, shards / cores)
+    there = block * constants.width * 4 / bandwidth
+    # All answers come through the reader's one line.
+    back = shards * block * share * constants.reply / bandwidth
+    times = search * np.exp(random.normal(0, jitter, (rounds, shards)) - jitter**2 / 2)
+    slowest = times.max(axis=1)
+    here = block * (constants.own + shards * constants.query)
+    took = slowest + 2 * latency + there + back + constants.call + shards * constants.shard + here
+    return float(rounds * block / took.sum())
+
+
+def machines(constants: Constants, entries: int, ram: float = 56e9) -> int:
+    """How many machines of 64 GB, eight of them for the rest, hold so many entries."""
+    return max(1, math.ceil(entries * constants.memory / ram))
+
+
+def scale_table(constants: Constants) -> str:
+    """Entries, machines and words a second, as Markdown."""
+    lines = [
+        "| entries | in memory | on disk | machines | 0.2 ms away | 1 ms | 5 ms |",
+        "|--:|--:|--:|--:|--:|--:|--:|",
+    ]
+    for power in (8, 9, 10):
+        entries = 10**power
+        many = machines(constants, entries)
+        rates = [
+            words_per_second(constants, entries, many, latency=away)
+            for away in (0.0002, 0.001, 0.005)
+        ]
+        lines.append(
+            f"| 10^{power} | {entries * constants.memory / 1e9:,.0f} GB "
+            f"| {entries * constants.disk / 1e12:,.1f} TB | {many} | "
+            + " | ".join(f"{rate:,.0f}" for rate in rates)
+            + " |"
+        )
+    return "\n".join(lines)

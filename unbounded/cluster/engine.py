@@ -1,0 +1,61 @@
+"""Where shards live and how they are called; `Here` is this process, to test and to measure."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, final
+
+from unbounded.cluster.shard import Shard
+from unbounded.errors import EngineError
+
+Pending = Callable[[], Any]
+"""Gives the answer of a call that was begun, and waits for it; `Away` if the shard died."""
+
+
+@final
+class Away(EngineError):
+    """A shard did not answer; asked again, another process may."""
+
+
+class Engine(ABC):
+    """Calls the methods of shards by name. Calls to one shard are carried out in their order."""
+
+    count: int
+    """How many shards there are."""
+
+    @abstractmethod
+    def share(self, array: Any) -> Any:
+        """What to hand to several shards in the place of an array, so that it travels once."""
+
+    @abstractmethod
+    def begin(self, shard: int, method: str, *args: Any) -> Pending:
+        """Begin a call, and do not wait."""
+
+    @abstractmethod
+    def revive(self, shard: int) -> None:
+        """Make sure that a shard that was away is coming back; does not wait for it."""
+
+    def every(self, method: str, *args: Any) -> list[Any]:
+        """What all shards answer; stops at the first that is away."""
+        begun = [self.begin(shard, method, *args) for shard in range(self.count)]
+        return [pending() for pending in begun]
+
+
+@final
+class Here(Engine):
+    """Shards in this process."""
+
+    def __init__(self, shards: Sequence[Shard]) -> None:
+        self.shards = list(shards)
+        self.count = len(self.shards)
+
+    def share(self, array: Any) -> Any:
+        """The array."""
+        return array
+
+    def begin(self, shard: int, method: str, *args: Any) -> Pending:
+        """Call at once."""
+        answer = getattr(self.shards[shard], method)(*args)
+        return lambda: answer
+
+    def revive(self, shard: int) -> None:
+        """Nothing: it is here or nobody is."""

@@ -1,0 +1,170 @@
+"""Shards as actors of a Ray cluster: started once, started again elsewhere when they die."""
+
+import atexit
+import hashlib
+import logging
+import os
+import shutil
+import tempfile
+import time
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, final
+
+from unbounded.cluster.address import Address
+from unbounded.cluster.engine import Away, Engine, Pending
+from unbounded.cluster.shard import Shard
+from unbounded.errors import EngineError, MissingExtra, UnboundedError
+
+NAMESPACE = "unbounded"
+
+STORE_BYTES = 200_000_000
+"""What `ray://local` may take for arrays on their way; a block's answers are a few megabytes."""
+
+
+def connect(address: Address) -> None:
+    """Join the cluster, or start one of this process alone; joined already is joined."""
+    ray = _ray()
+    if ray.is_initialized():
+        return
+    address.check()
+    # No figures to anybody.
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    logging.getLogger("ray").setLevel(logging.ERROR)
+    quiet = {"log_to_driver": False, "logging_level": logging.ERROR, "namespace": NAMESPACE}
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            if address.host is None:
+                # Sockets lie in there, and a socket's path must be short.
+                place = tempfile.mkdtemp(prefix="ray-", dir="/tmp")
+                ray.init(
+                    address="local",
+                    include_dashboard=False,
+                    object_store_memory=STORE_BYTES,
+                    _temp_dir=place,
+                    **quiet,
+                )
+                atexit.register(_end, place)
+            else:
+                ray.init(address=f"{address.host}:{address.port}", **quiet)
+    except (OSError, RuntimeError, ValueError) as error:
+        raise EngineError(
+            f"{address} cannot be joined ({' '.join(str(error).split())[:200]}); is this machine a "
+            f"node of it? 'ray start --address {address.host}:{address.port}' makes it one"
+        ) from error
+
+
+def disconnect() -> None:
+    """Leave the cluster; `ray://local` ends with it."""
+    _ray().shutdown()
+
+
+def _end(place: str) -> None:
+    """End a cluster of this process, and remove its logs and sockets."""
+    disconnect()
+    shutil.rmtree(place, ignore_errors=True)
+
+
+def _ray() -> Any:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            import ray
+    except ImportError:
+        raise MissingExtra("ray, which spreads a memory over machines,", "cluster") from None
+    return ray
+
+
+@final
+class OnRay(Engine):
+    """The shards of one memory; whoever opens it first starts them, whoever comes later joins.
+
+    A shard is named by its folder, so one folder has one shard. It outlives whoever started it, and
+    Ray starts it again when it or its node dies; its folder has to be there too: on shared storage
+    anywhere, otherwise on the node that had it.
+    """
+
+    def __init__(
+        self, folder: Path, about: Mapping[str, Any], count: int, *, threads: int = 1
+    ) -> None:
+        self.count = count
+        self._ray = _ray()
+        self._folder = folder.absolute()
+        self._about, self._threads = dict(about), threads
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            self._shards = [self._start(shard) for shard in range(count)]
+
+    def _start(self, shard: int) -> Any:
+        folder = self._folder / f"shard-{shard:04}"
+        mark = hashlib.blake2b(str(folder).encode(), digest_size=8).hexdigest()
+        actor = self._ray.remote(Shard).options(
+            name=f"{self._folder.name}-{shard}-{mark}",
+            namespace=NAMESPACE,
+            get_if_exists=True,
+            lifetime="detached",
+            max_restarts=-1,
+            # We ask again ourselves: what a call left undone must come before it.
+            max_task_retries=0,
+            num_cpus=0,
+            scheduling_strategy=self._node(shard),
+        )
+        return actor.remote(str(folder), self._about, threads=self._threads)
+
+    def _node(self, shard: int) -> Any:
+        """The node for a shard, in turn; another if that one is lost.
+
+        Ray's own "SPREAD" puts actors that claim no processor on one node, as it was seen to do.
+        """
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        nodes = sorted(node["NodeID"] for node in self._ray.nodes() if node["Alive"])
+        return NodeAffinitySchedulingStrategy(nodes[shard % len(nodes)], soft=True)
+
+    def share(self, array: Any) -> Any:
+        """A reference into the engine's shared memory."""
+        return self._ray.put(array)
+
+    def begin(self, shard: int, method: str, *args: Any) -> Pending:
+        """Send the call."""
+        try:
+            answer = getattr(self._shards[shard], method).remote(*args)
+        except self._ray.exceptions.RayActorError as error:
+            return _failing(Away(str(error)))
+        return lambda: self._get(shard, answer)
+
+    def _get(self, shard: int, answer: Any) -> Any:
+        errors = self._ray.exceptions
+        try:
+            return self._ray.get(answer)
+        except errors.RayTaskError as error:
+            cause = error.cause
+            if isinstance(cause, UnboundedError):
+                raise cause from None
+            raise EngineError(
+                f"shard {shard} of {self._folder} failed ({cause!r}); look at its folder and at "
+                "the engine's logs"
+            ) from error
+        except (errors.RayActorError, errors.ObjectLostError, errors.RaySystemError) as error:
+            raise Away(f"shard {shard} of {self._folder} is away ({error})") from error
+
+    def revive(self, shard: int) -> None:
+        """Find the actor again; if it is gone for good, start another."""
+        time.sleep(0.1)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            self._shards[shard] = self._start(shard)
+
+    def kill(self) -> None:
+        """End all shards of this memory on the cluster; their folders stay."""
+        for actor in self._shards:
+            self._ray.kill(actor)
+
+
+def _failing(error: Away) -> Pending:
+    def fail() -> Any:
+        raise error
+
+    return fail

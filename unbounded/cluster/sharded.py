@@ -1,0 +1,368 @@
+"""A memory spread over shards: the recent past exact in the reader, the rest asked of them all."""
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, final
+
+import numpy as np
+
+from unbounded.cluster.calls import Calls
+from unbounded.cluster.engine import Engine, Pending
+from unbounded.cluster.merging import Merged
+from unbounded.cluster.pieces import Found, Place
+from unbounded.cluster.recent import Recent
+from unbounded.corpus import Vocabulary
+from unbounded.errors import MemoryFault, SettingError
+from unbounded.memory import IndexEvent, Neighbors, Pairs
+from unbounded.memory.pairs import check_pairs
+from unbounded.memory.threads import in_parallel
+from unbounded.types import Hidden, Ids
+
+BATCH = 1024
+"""Pairs that are handed to the shards together, at fixed counts however the stream is cut. The
+fewer, the more calls; the more, the longer the exact search of what is still here."""
+
+PATIENCE = 60.0
+"""Seconds for which a shard may be away before reading stops."""
+
+# Rows at a time that are merged where they will be looked at.
+_ROWS = 64
+
+# Of k neighbors a shard has k/S on the average; so many deviations more are asked of it.
+_DEVIATIONS = 4
+
+_Asked = tuple[tuple[Any, ...], Pending]
+"""A call to a shard, should it have to be made again, and its answer."""
+
+
+@final
+class Sharded(Pairs):
+    """Pairs on several shards, and those that are on their way to them.
+
+    A query is asked of all shards in one call each; what they find is merged by distance with the
+    recent past, and a shard that may have more among the nearest is asked again. Positions are
+    those of `Memory` as long as one reader alone has read one document; otherwise they only name
+    entries.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        vocabulary: Vocabulary,
+        width: int,
+        *,
+        batch: int = BATCH,
+        document: str = "stream",
+        patience: float = PATIENCE,
+    ) -> None:
+        if batch < 1:
+            raise SettingError(f"batches of {batch} pairs; give at least 1")
+        self._calls = Calls(engine, patience)
+        self._vocabulary, self._batch = vocabulary, batch
+        self._recent = Recent(width, document)
+        self._lines: Ids | None = None
+        self._mine = 0
+        self.asked_again = 0
+        """Queries that one shard was asked again, because it had more among the nearest."""
+        # What was asked before it was read: the keys, k, and the answers to come.
+        self._expected: tuple[Hidden, int, list[_Asked]] | None = None
+        shards = range(engine.count)
+        self._epochs = [0 for _ in shards]
+        self._tables = [np.empty(0, np.int64) for _ in shards]
+
+    def __len__(self) -> int:
+        return sum(self._calls.held) + len(self._recent)
+
+    @property
+    def reach(self) -> int | None:
+        """All pairs."""
+        return None
+
+    @property
+    def added(self) -> int:
+        """How many pairs there are."""
+        return len(self)
+
+    @property
+    def bytes(self) -> int:
+        """What the shards take, and what is here."""
+        held = sum(int(stats["bytes_in_memory"]) for stats in self.stats())
+        return held + self._recent.index.bytes
+
+    @property
+    def events(self) -> Sequence[IndexEvent]:
+        """None of ours: shards tell theirs in `stats`."""
+        return []
+
+    @property
+    def resent(self) -> int:
+        """How often a shard was away and was asked again."""
+        return self._calls.resent
+
+    @property
+    def room(self) -> int:
+        """Pairs that may come until some are handed to the shards."""
+        return self._batch - self._mine % self._batch
+
+    def begin(self, document: str, position: int = 0) -> None:
+        """What comes next stands in this document, from this position on."""
+        self._recent.begin(document, position)
+
+    def on_lines(self, lines: Ids) -> None:
+        """The lines in which the next pairs stand."""
+        self._lines = lines
+
+    # Reading and asking.
+
+    def add(self, keys: Hidden, words: Ids) -> None:
+        """Append pairs; durable after `flush`, found at once."""
+        check_pairs(keys, words)
+        lines = self._next_lines(len(words))
+        start = 0
+        while start < len(keys):
+            rows = slice(start, start + self.room)
+            self._add(keys[rows], words[rows], lines[rows])
+            start += len(keys[rows])
+
+    def _next_lines(self, count: int) -> Ids:
+        lines, self._lines = self._lines, None
+        if lines is None:
+            return np.zeros(count, np.int64)
+        if len(lines) != count:
+            raise MemoryFault(f"{len(lines)} lines for {count} words; give one line to each word")
+        return lines
+
+    def _add(self, keys: Hidden, words: Ids, lines: Ids) -> None:
+        self._recent.add(keys, words, lines)
+        self._mine += len(words)
+        if self._mine % self._batch == 0:
+            self._send()
+
+    def search(self, queries: Hidden, k: int) -> Neighbors:
+        """The min(k, entries) nearest entries of each query; changes nothing."""
+        # Here first: it refuses what is no query.
+        recent = self._recent.index.search(queries, k)
+        parts: list[tuple[int, Neighbors]] = []
+        self._merge(
+            queries,
+            k,
+            self._ask(queries, k),
+            recent,
+            self._recent.words,
+            lambda first, some: parts.append((first, some)),
+        )
+        found = [some for _, some in sorted(parts, key=lambda each: each[0])]
+        found = found or [Merged(0, min(k, len(self))).found]
+        return Neighbors(
+            np.concatenate([some.squared for some in found]),
+            np.concatenate([some.words for some in found]).astype(np.int64),
+            np.concatenate([some.positions for some in found]),
+        )
+
+    def read_by(
+        self, keys: Hidden, words: Ids, k: int, look: Callable[[int, Neighbors], None]
+    ) -> None:
+        """Ask the shards, and meanwhile look here; pairs are handed on while others are read."""
+        check_pairs(keys, words)
+        lines = self._next_lines(len(words))
+        start = 0
+        while start < len(keys):
+            rows = slice(start, start + self.room)
+
+            def after(first: int, some: Neighbors, start: int = start) -> None:
+                look(start + first, some)
+
+            asked = self._asked_before(keys[rows], k) or self._ask(keys[rows], k)
+            recent = self._recent.index.search_block(keys[rows], k)
+            table = np.concatenate([self._recent.words, words[rows]])
+            self._merge(keys[rows], k, asked, recent, table, after)
+            self._add(keys[rows], words[rows], lines[rows])
+            start += len(keys[rows])
+
+    def expect(self, keys: Hidden, k: int) -> None:
+        """Ask the shards now for as many as will be asked together."""
+        some = keys[: self.room]
+        self._expected = some, k, self._ask(some, k)
+
+    def _asked_before(self, keys: Hidden, k: int) -> list[_Asked] | None:
+        """The answers to come, if these are the keys that were expected."""
+        expected, self._expected = self._expected, None
+        if expected is None or expected[1] != k or not np.array_equal(expected[0], keys):
+            return None
+        return expected[2]
+
+    def _share_of(self, k: int) -> int:
+        """How many neighbors a shard is asked for at first."""
+        part = 1 / self._calls.count
+        more = _DEVIATIONS * math.sqrt(k * part * (1 - part))
+        return min(k, math.ceil(k * part + more))
+
+    def _ask(self, queries: Hidden, k: int) -> list[_Asked]:
+        shared, share = self._calls.engine.share(queries), self._share_of(k)
+        asked = []
+        for shard in range(self._calls.count):
+            call = ("search", shared, share, self._epochs[shard], len(self._tables[shard]))
+            asked.append((call, self._calls.engine.begin(shard, *call)))
+        return asked
+
+    def _found(self, shard: int, call: tuple[Any, ...], begun: Pending | None = None) -> Found:
+        """What a shard found; whatever new words it tells are looked up."""
+        found: Found = self._calls.answer(shard, *call, begun=begun)
+        if found.epoch != self._epochs[shard]:
+            self._epochs[shard], self._tables[shard] = found.epoch, np.empty(0, np.int64)
+        if found.fresh:
+            new = self._vocabulary.encode(found.fresh)
+            self._tables[shard] = np.concatenate([self._tables[shard], new])
+        self._calls.held[shard] = found.held
+        return found
+
+    def _merge(
+        self,
+        queries: Hidden,
+        k: int,
+        asked: list[_Asked],
+        recent: tuple[np.ndarray, np.ndarray],
+        words: np.ndarray,
+        look: Callable[[int, Neighbors], None],
+    ) -> None:
+        """Show what shards and the recent past have, together, some rows at a time."""
+        answers = [self._found(shard, *each) for shard, each in enumerate(asked)]
+        count, first_own = self._calls.count, self._after_all()
+        squared, own = recent[0], np.maximum(recent[1], 0)
+        width = min(k, sum(self._calls.held) + squared.shape[1])
+        unsure: list[tuple[slice, np.ndarray]] = []
+
+        def merged(some: slice, parts: Sequence[Found]) -> Neighbors:
+            out = Merged(len(squared[some]), width)
+            out.merge(squared[some], own[some], own[some], words, 1, first_own)
+            for shard, each in enumerate(parts):
+                found = each.squared, each.entries, each.words
+                out.merge(*found, self._tables[shard], count, shard)
+            return out.found
+
+        def part(start: int, stop: int) -> None:
+            for first in range(start, stop, _ROWS):
+                some = slice(first, min(first + _ROWS, stop))
+                parts = [found.rows(some) for found in answers]
+                found = merged(some, parts)
+                short = np.array([each.may_have_nearer(found.squared, k) for each in parts])
+                if short.any():
+                    unsure.append((some, short))
+                else:
+                    look(first, found)
+
+        in_parallel(part, len(queries))
+        for shard in range(count):
+            again = [some.start + np.flatnonzero(short[shard]) for some, short in unsure]
+            rows = np.concatenate([np.empty(0, np.int64), *again])
+            if len(rows):
+                self.asked_again += len(rows)
+                known = self._epochs[shard], len(self._tables[shard])
+                all_of = self._found(shard, ("search", queries[rows], k, *known))
+                answers[shard] = answers[shard].with_rows(rows, all_of)
+        for some, _ in unsure:
+            look(some.start, merged(some, [found.rows(some) for found in answers]))
+
+    def _after_all(self) -> int:
+        """The position behind those of all entries that shards have."""
+        count = self._calls.count
+        ends = [
+            (held - 1) * count + shard + 1 for shard, held in enumerate(self._calls.held) if held
+        ]
+        return max(ends, default=0)
+
+    # Handing on.
+
+    def _send(self) -> None:
+        """Hand the recent past to the shards, and do not wait for them."""
+        self._expected = None
+        self._calls.hand_on(self._recent.taken(self._calls.count, self._vocabulary))
+
+    def flush(self) -> None:
+        """Return once every pair is on disk."""
+        if len(self._recent):
+            self._send()
+        self._calls.every("held", "")
+
+    def answer(self, shard: int, method: str, *args: Any) -> Any:
+        """What a shard answers, once it has all that was handed to it before."""
+        return self._calls.answer(shard, method, *args)
+
+    # Provenance and forgetting.
+
+    def held_of(self, document: str) -> tuple[int, int]:
+        """The positions of a document up to which all is there, and behind which nothing is.
+
+        They differ where a writer was stopped while some shards had more than others.
+        """
+        count = self._calls.count
+        held = self._calls.every("held", document)
+        ends = [(each - 1) * count + shard + 1 for shard, each in enumerate(held) if each]
+        return min(each * count + i for i, each in enumerate(held)), max(ends, default=0)
+
+    def where(self, positions: Sequence[int]) -> list[Place]:
+        """Where the entries that were just found stand."""
+        count, first_own = self._calls.count, self._after_all()
+        out: dict[int, Place] = {}
+        for position in positions:
+            if position >= first_own:
+                place = self._recent.place_of(position - first_own)
+                out[position] = Place(*place, time.time())
+        for shard in range(count):
+            mine = [p for p in positions if p < first_own and p % count == shard]
+            if mine:
+                found = self.answer(shard, "where", [p // count for p in mine])
+                out.update(zip(mine, found, strict=True))
+        return [out[position] for position in positions]
+
+    def words_of(self, document: str, start: int, stop: int) -> list[str]:
+        """The words of a document from one position to before another, as far as shards have it."""
+        found: dict[int, str] = {}
+        for part in self._calls.every("words", document, max(start, 0), stop):
+            found |= part
+        return [found[position] for position in sorted(found)]
+
+    def forget(self, document: str) -> int:
+        """Be as if a document had never been read, on every shard; how many entries are gone."""
+        self.flush()
+        gone = sum(map(int, self._calls.every("forget", document)))
+        self._calls.held = [int(stats["entries"]) for stats in self.stats()]
+        return gone
+
+    def stats(self) -> list[dict[str, Any]]:
+        """What each shard says of itself."""
+        return self._calls.every("stats")
+
+    # The state is on the shards.
+
+    def state(self) -> dict[str, np.ndarray]:
+        """How many pairs there are: they themselves are on the shards, durably."""
+        self.flush()
+        return {"entries": np.array([len(self)])}
+
+    def load(self, state: Mapping[str, np.ndarray]) -> None:
+        """Go on, if the shards have at least as many pairs."""
+        if len(self) < int(state["entries"][0]):
+            raise MemoryFault(
+                f"the shards hold {len(self):,} pairs, {int(state['entries'][0]):,} were there "
+                "before; give the engine that holds them"
+            )
+
+    def growth(self) -> dict[str, np.ndarray] | None:
+        """Nothing: shards keep what comes."""
+        return {}
+
+    def again(self, words: Ids) -> None:
+        """Nothing."""
+
+    def grow(self, growth: Mapping[str, np.ndarray]) -> None:
+        """Nothing."""
+
+    def rest(self) -> dict[str, np.ndarray]:
+        """The state."""
+        return self.state()
+
+    def settle(self, rest: Mapping[str, np.ndarray]) -> None:
+        """As `load`."""
+        self.load(rest)
