@@ -61,7 +61,7 @@ def defined(
         past = [i for i in range(t if own_past else 0) if to_lists[i].argmin() in looked]
         codes = np.concatenate([there, coded.codes[past]])
         positions = np.concatenate([positions_of(there), len(lists) + np.array(past, np.int64)])
-        rows.append(nearest(squared(coded.rows(t, t + 1), codes)[0], positions, k))
+        rows.append(nearest(squared(coded[t : t + 1], codes)[0], positions, k))
     return rows
 
 
@@ -146,14 +146,34 @@ def test_a_query_sees_of_its_block_what_came_before_it_and_nothing_else() -> Non
         assert (row == NOTHING).sum() == 200 - t - 1
 
 
-def test_too_few_columns_for_the_lists_that_are_needed_are_told() -> None:
+def test_a_query_that_needs_more_columns_says_how_many_and_others_do_not_mind() -> None:
     lists = grown()
     coded = lists.coder.encode(states(3, seed=1))
     asked = (coded.queries, coded.offsets, coded.scales, coded.totals)
-    used = np.empty(3, np.int32)
-    assert not choose(lists._chunks, *asked, 1500, np.empty((3, 2), np.int32), used)
-    chosen = np.empty((3, lists.count), np.int32)
-    assert choose(lists._chunks, *asked, 1500, chosen, used)
+    used, chosen = np.empty(3, np.int32), np.empty((3, lists.count), np.int32)
+    choose(lists._chunks, *asked, 1500, np.empty((3, 2), np.int32), used)
+    assert (used == -lists.count).all()
+    choose(lists._chunks, *asked, 1500, chosen, used)
     assert (used == lists.count).all()
-    assert choose(lists._chunks, *asked, 1, chosen, used)
+    choose(lists._chunks, *asked, 1, chosen, used)
     assert (used == 1).all()
+    # The list of the first query alone is a short one.
+    lists._chunks.settled[:] = 100
+    lists._chunks.settled[chosen[0, 0]] = 1
+    assert chosen[0, 0] not in chosen[1:, 0]
+    few = np.empty((3, 1), np.int32)
+    choose(lists._chunks, *asked, 100, few, used)
+    assert used.tolist() == [-2, 1, 1]
+    np.testing.assert_array_equal(few[1:, 0], chosen[1:, 0])
+
+
+@pytest.mark.parametrize("wanted", [70], indirect=True)
+def test_a_query_among_short_lists_looks_into_more_of_them(wanted: int) -> None:
+    lists = grown()
+    coded = lists.coder.encode(states(40, seed=1))
+    to_lists = squared_to_centroids(coded, centroids(lists._chunks))
+    lists._chunks.settled[np.argsort(to_lists[7])[:5]] = 1
+    needed = [len(looked_into(lists._chunks, row, wanted)) for row in to_lists]
+    assert max(needed) > 4 + 2 * wanted * lists.count // len(lists) > min(needed)
+    found, _ = lists.find(coded, 30, own_past=True)
+    assert [packed_pairs(row) for row in found] == defined(lists, coded, True, 30, wanted)

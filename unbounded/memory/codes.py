@@ -46,9 +46,8 @@ class Coded:
     totals: Float[np.ndarray, " n"]
     """What to add to an offset to ask a centroid; its scale is a sixteenth."""
 
-    def rows(self, start: int, stop: int) -> "Coded":
+    def __getitem__(self, part: slice | np.ndarray) -> "Coded":
         """Some of the keys."""
-        part = slice(start, stop)
         return Coded(
             self.codes[part],
             self.queries[part],
@@ -96,7 +95,7 @@ class Coder:
         )
 
         def part(start: int, stop: int) -> None:
-            rows = coded.rows(start, stop)
+            rows = coded[start:stop]
             _encode(
                 keys[start:stop],
                 self.mean,

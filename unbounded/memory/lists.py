@@ -129,44 +129,42 @@ class Lists:
 
     def _choose(self, coded: Coded, wanted: int) -> tuple[np.ndarray, np.ndarray]:
         """The lists that each query looks into, nearest first, and how many."""
-        # Twice as many as it should take; where these are too short, all there are.
+        # Twice as many as it should take. Where lists are short it takes more, and only those
+        # queries are asked again: in a block of a large memory there always is one.
         likely = min(self.count, 4 + 2 * wanted * self.count // self.entries)
-        found = self._choose_from(coded, wanted, likely)
-        if found is None:
-            found = self._choose_from(coded, wanted, self.count)
-        assert found is not None
-        return found
+        chosen, used = self._choose_from(coded, wanted, likely)
+        again = np.flatnonzero(used < 0)
+        if len(again):
+            most = int(-used[again].min())
+            chosen = np.pad(chosen, ((0, 0), (0, most - likely)))
+            chosen[again], used[again] = self._choose_from(coded[again], wanted, most)
+        return chosen, used
 
-    def _choose_from(
-        self, coded: Coded, wanted: int, most: int
-    ) -> tuple[np.ndarray, np.ndarray] | None:
+    def _choose_from(self, coded: Coded, wanted: int, most: int) -> tuple[np.ndarray, np.ndarray]:
         n = len(coded.codes)
         chosen, used = np.empty((n, most), np.int32), np.empty(n, np.int32)
-        enough: list[bool] = []
 
         def part(start: int, stop: int) -> None:
-            rows = coded.rows(start, stop)
-            enough.append(
-                choose(
-                    self._chunks,
-                    rows.queries,
-                    rows.offsets,
-                    rows.scales,
-                    rows.totals,
-                    wanted,
-                    chosen[start:stop],
-                    used[start:stop],
-                )
+            rows = coded[start:stop]
+            choose(
+                self._chunks,
+                rows.queries,
+                rows.offsets,
+                rows.scales,
+                rows.totals,
+                wanted,
+                chosen[start:stop],
+                used[start:stop],
             )
 
         in_parallel(part, n)
-        return (chosen, used) if all(enough) else None
+        return chosen, used
 
     def add(self, coded: Coded) -> None:
         """Append entries, cutting lists wherever that is due."""
         start = 0
         while start < len(coded.codes):
-            piece = coded.rows(start, start + self.room)
+            piece = coded[start : start + self.room]
             self.add_block(piece, self._nearest(piece))
             start += len(piece.codes)
 
@@ -210,7 +208,7 @@ class Lists:
         lists = np.empty(len(coded.codes), np.int32)
 
         def part(start: int, stop: int) -> None:
-            rows = coded.rows(start, stop)
+            rows = coded[start:stop]
             nearest_list(
                 self._chunks,
                 rows.queries,

@@ -23,37 +23,62 @@ def choose(chunks, queries, offsets, scales, totals, wanted, chosen, used):
     """Which lists each query looks into: the nearest, until they held `wanted` entries.
 
     What they held is what they held when lists were last cut, so that the choice does not change
-    in between. Returns False if `chosen` has too few columns for some query.
+    in between. A query that needs more lists than `chosen` has columns is left to be asked again:
+    it has used minus as many as it needs.
     """
     count = chunks.counts[LISTS]
-    most = min(chosen.shape[1], count)
     to_lists = room_for_centroids(chunks)
     numbers = np.arange(count).astype(np.uint32)
-    kept_bits, kept_numbers = np.empty_like(numbers), np.empty_like(numbers)
+    room = np.empty((2, count), np.uint32)
     for first in range(0, len(queries), TILE):
         many = ask_centroids(chunks, queries, offsets, scales, totals, first, to_lists)
         for j in range(many):
             t = first + j
             bits = to_lists[j].view(np.uint32)
-            # Those that are near by a sample, and only where that was too few, as many as needed.
-            limit = rough_limit(bits, count, most)
-            kept = keep(bits, numbers, count, np.uint32(0), limit, kept_bits, kept_numbers)
-            if kept < most:
-                # One more: where all are too far for a float, and infinite, none is left out.
-                limit = kth(bits, count, most)[1] + np.uint32(1)
-                kept = keep(bits, numbers, count, np.uint32(0), limit, kept_bits, kept_numbers)
-            order = np.empty(kept, np.uint64)
-            for i in range(kept):
-                order[i] = (np.uint64(kept_bits[i]) << np.uint64(32)) | np.uint64(kept_numbers[i])
-            order.sort()
-            held, used[t] = 0, 0
-            while used[t] < most and held < wanted:
-                chosen[t, used[t]] = order[used[t]] & np.uint64(0xFFFF_FFFF)
-                held += chunks.settled[chosen[t, used[t]]]
-                used[t] += 1
-            if held < wanted and most < count:
-                return False
-    return True
+            lists = _nearest_lists(bits, numbers, min(chosen.shape[1], count), room)
+            needed = _needed(lists, chunks.settled, wanted)
+            if needed < 0:
+                lists = _nearest_lists(bits, numbers, count, room)
+                needed = _needed(lists, chunks.settled, wanted)
+                if needed < 0:
+                    needed = count
+            if needed > chosen.shape[1]:
+                used[t] = -needed
+            else:
+                used[t] = needed
+                for i in range(needed):
+                    chosen[t, i] = lists[i] & np.uint64(0xFFFF_FFFF)
+
+
+@numba.njit(cache=True, nogil=True)
+@no_type_check
+def _nearest_lists(bits, numbers, most, room):
+    """At least the `most` nearest lists, nearest first, of two as near the older, packed."""
+    count = len(numbers)
+    # Those that are near by a sample, and only where that was too few, as many as needed.
+    limit = rough_limit(bits, count, most)
+    kept = keep(bits, numbers, count, np.uint32(0), limit, room[0], room[1])
+    if kept < most:
+        # One more: where all are too far for a float, and infinite, none is left out.
+        limit = kth(bits, count, most)[1] + np.uint32(1)
+        kept = keep(bits, numbers, count, np.uint32(0), limit, room[0], room[1])
+    order = np.empty(kept, np.uint64)
+    for i in range(kept):
+        order[i] = (np.uint64(room[0, i]) << np.uint64(32)) | np.uint64(room[1, i])
+    order.sort()
+    return order
+
+
+@numba.njit(cache=True, nogil=True)
+@no_type_check
+def _needed(lists, settled, wanted):
+    """How many of these lists it takes to have held so many entries; -1 if they do not."""
+    held = 0
+    for i in range(len(lists)):
+        if held >= wanted:
+            return i
+        held += settled[lists[i] & np.uint64(0xFFFF_FFFF)]
+    return len(lists) if held >= wanted else -1
 
 
 class Own(NamedTuple):
