@@ -17,6 +17,7 @@ from unbounded.memory.chunks import (
 )
 from unbounded.memory.codes import CENTROID_WORDS, WORDS, Coded, Coder
 from unbounded.memory.probe import choose, own_entries, probe
+from unbounded.memory.room import Room
 from unbounded.memory.scan import CHUNK
 from unbounded.memory.threads import in_parallel
 
@@ -45,8 +46,8 @@ _LONGEST = 4
 
 _kept = threading.local()
 
-# Room for one chunk in so many is kept free: at a million entries two of 72 bytes each.
-_SPARE = 32
+# Chunks that are kept free, so that room is not made for each.
+_SPARE = 64
 
 
 Packed = UInt64[np.ndarray, "n k"]
@@ -71,6 +72,8 @@ class Lists:
         self.entries = 0
         # Blocks that have come since somebody asked, once somebody has.
         self._came: list[tuple[np.ndarray, np.ndarray]] | None = None
+        # Codes and what follows each chunk, once they have grown.
+        self._room: tuple[Room, Room] | None = None
         self._chunks = Chunks(
             np.empty((0, WORDS * CHUNK), np.uint32),
             np.empty(0, np.int32),
@@ -244,10 +247,10 @@ class Lists:
         chunks = self._chunks
         needed = int(chunks.counts[TAKEN]) + new
         if needed > len(chunks.next):
-            size = needed + needed // _SPARE
-            chunks = chunks._replace(
-                codes=_longer(chunks.codes, size), next=_longer(chunks.next, size)
-            )
+            if self._room is None:
+                self._room = Room(chunks.codes), Room(chunks.next)
+            codes, following = (room.first(needed + _SPARE) for room in self._room)
+            chunks = chunks._replace(codes=codes, next=following)
         if self.count == len(chunks.heads):
             size = self.count + max(CHUNK, self.count // 16 // CHUNK * CHUNK)
             chunks = chunks._replace(
@@ -289,8 +292,6 @@ def _scratch(rows: int, columns: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _longer(rows: np.ndarray, size: int) -> np.ndarray:
-    # Not resized in place: numpy asks for large pages only where it allocates, and lists lie
-    # scattered, so that every chunk would need a page of its own to be looked up.
     longer = np.empty((size, *rows.shape[1:]), rows.dtype)
     longer[: len(rows)] = rows
     longer[len(rows) :] = 0
