@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from unbounded.errors import SettingError
 from unbounded.predict import NGram, Unigram, stepwise
 from unbounded.predict.ngram import ORDERS
-from unbounded.predict.tree import DISCOUNT, REPEATS, TOTALS
+from unbounded.predict.tree import DISCOUNT, NEXT, REPEATS, TOTALS
 from unbounded.types import Hidden, Ids
 
 
@@ -183,3 +183,36 @@ def test_reading_nothing_is_allowed() -> None:
     none = np.zeros(0, np.int64)
     assert ngram.score(np.zeros((0, 1)), none).shape == (0,)
     assert ngram.predict(np.zeros((1, 1))).dense(5).tolist() == [[0.2] * 5]
+
+
+def test_every_node_is_in_one_chain_and_no_chain_is_long() -> None:
+    words = text(20_000, 2_000)
+    ngram = NGram(2_000)
+    ngram.observe(nothing(words), words)
+    state = ngram.state()
+    nodes, heads = state["nodes"], state["heads"]
+    lengths, met = [], []
+    for head in heads.tolist():
+        chain = []
+        while head:
+            chain.append(head)
+            head = int(nodes[head, NEXT])
+        lengths.append(len(chain))
+        met += chain
+    assert sorted(met) == list(range(1, len(nodes)))
+    assert len({(parent, word) for parent, word in nodes[1:, :2].tolist()}) == len(nodes) - 1
+    assert max(lengths) < 15  # measured 8
+
+
+def test_a_state_from_before_nodes_had_chains_goes_on() -> None:
+    words = text(3_000, 300)
+    ngram, other = NGram(300), NGram(300)
+    ngram.observe(nothing(words[:2_000]), words[:2_000])
+    state = ngram.state()
+    old = {name: state[name] for name in ("contexts", "learned")}
+    room = np.zeros((4096, 6), np.int32)
+    room[: len(state["nodes"])] = state["nodes"][:, :6]
+    other.load({**old, "nodes": room, "used": np.array([len(state["nodes"])])})
+    rest = words[2_000:]
+    expected = ngram.score(nothing(rest), rest)
+    np.testing.assert_array_equal(other.score(nothing(rest), rest), expected)

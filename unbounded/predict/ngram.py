@@ -6,16 +6,18 @@ from typing import final
 import numpy as np
 from jaxtyping import Float, Int
 
+from unbounded.memory.room import Room
 from unbounded.predict.distribution import Dense, Distribution, Even
 from unbounded.predict.experts import Expert, Uniform
 from unbounded.predict.tree import (
+    COLUMNS,
     NOWHERE,
     PARENT,
     REPEATS,
     TOTALS,
     WORD,
     ask,
-    place,
+    chained,
     read,
     walk,
     weigh,
@@ -26,7 +28,7 @@ ORDERS = 5
 """The longest n-gram: contexts are the last 0, 1, …, 4 words."""
 
 CHUNK = 4096
-"""Words counted between two looks at whether the tables must grow."""
+"""Words counted between two looks at whether there is room for more."""
 
 
 @final
@@ -42,8 +44,7 @@ class NGram(Expert):
     An `open` vocabulary has more words than the `size` that are known beforehand: they have nothing
     until they are read, and their first time teaches no weights; otherwise they are an error.
 
-    Each word adds at most five nodes, in practice about three, of 32 bytes each with their share of
-    the table, twice that where the arrays have just doubled.
+    Each word adds at most five nodes, in practice about three, of 32 bytes each with its chain.
 
     >>> ngram = NGram(size=10)
     >>> words = np.array([1, 2, 3, 4] * 3)
@@ -54,9 +55,10 @@ class NGram(Expert):
     def __init__(self, size: int, *, open: bool = False) -> None:
         self._uniform = Uniform(size)
         self._open = open
-        self._nodes = np.zeros((1024, 6), np.int32)
         self._used = 1  # node 0 is the empty context
-        self._slots = place(self._nodes, self._used)
+        self._nodes = np.zeros((1, len(COLUMNS)), np.int32)
+        self._heads = chained(self._nodes)
+        self._room: tuple[Room, Room] | None = None
         self._contexts = np.full(ORDERS, NOWHERE, np.int64)
         self._contexts[0] = 0
         self._learned = np.ones((ORDERS * TOTALS * REPEATS, 3))
@@ -64,7 +66,7 @@ class NGram(Expert):
     @property
     def bytes(self) -> int:
         """Of the nodes and their table, with the room to grow."""
-        return int(self._nodes.nbytes + self._slots.nbytes)
+        return int(self._nodes.nbytes + self._heads.nbytes)
 
     def predict(self, hidden: Hidden) -> Distribution:
         """What followed the words read last; they are the same whatever the hidden state."""
@@ -73,7 +75,7 @@ class NGram(Expert):
         return Backed(
             len(hidden),
             self._uniform.size,
-            self._slots,
+            self._heads[: self._used],
             self._nodes,
             self._contexts.copy(),
             weights,
@@ -104,7 +106,7 @@ class NGram(Expert):
             self._used = read(
                 chunk,
                 self._uniform.size,
-                self._slots,
+                self._heads,
                 self._nodes,
                 self._used,
                 self._contexts,
@@ -118,7 +120,7 @@ class NGram(Expert):
         twin = NGram(1)
         twin.__dict__ |= self.__dict__ | {"_contexts": self._contexts.copy()}
         base = Even(len(words), self._uniform.size).prob(words)
-        tables = (self._slots, self._nodes, twin._contexts, self._learned)
+        tables = (self._heads[: self._used], self._nodes, twin._contexts, self._learned)
         probs: Probs = walk(np.asarray(words, np.int64), base, *tables)
         return probs, twin
 
@@ -127,24 +129,26 @@ class NGram(Expert):
         self._uniform.widen(size)
 
     def state(self) -> dict[str, np.ndarray]:
-        """The nodes and the table, where the text stands, and how contexts are weighed.
-
-        Room for growth is among them: to find a place for each of ten million nodes again would
-        take seconds.
-        """
+        """The nodes and their chains, where the text stands, and how contexts are weighed."""
         return {
-            "nodes": self._nodes.copy(),
-            "used": np.array([self._used]),
-            "slots": self._slots.copy(),
+            "nodes": self._nodes[: self._used].copy(),
+            "heads": self._heads[: self._used].copy(),
             "contexts": self._contexts.copy(),
             "learned": self._learned.copy(),
         }
 
     def load(self, state: Mapping[str, np.ndarray]) -> None:
         """Become what wrote the state."""
-        self._nodes = np.require(state["nodes"], requirements=["C", "W"])
-        self._used = int(state["used"][0])
-        self._slots = np.require(state["slots"], requirements=["C", "W"])
+        if "heads" in state:
+            self._nodes, self._heads = (
+                np.require(state[name], requirements=["C", "W"]) for name in ("nodes", "heads")
+            )
+        else:
+            # As it was written before nodes had chains, with room behind those in use.
+            nodes = state["nodes"][: int(state["used"][0])]
+            self._nodes = np.pad(nodes, ((0, 0), (0, 1)))
+            self._heads = chained(self._nodes)
+        self._used, self._room = len(self._heads), None
         self._contexts = state["contexts"].copy()
         self._learned = state["learned"].copy()
 
@@ -161,11 +165,9 @@ class NGram(Expert):
 
     def _reserve(self, nodes: int) -> None:
         if nodes > len(self._nodes):
-            # A power of two, so that growth is linear over all and the table's mask is one less.
-            grown = np.zeros((1 << (nodes - 1).bit_length(), 6), np.int32)
-            grown[: self._used] = self._nodes[: self._used]
-            self._nodes = grown
-            self._slots = place(grown, self._used)
+            if self._room is None:
+                self._room = Room(self._nodes), Room(self._heads)
+            self._nodes, self._heads = (room.first(nodes) for room in self._room)
 
 
 @final
@@ -176,14 +178,14 @@ class Backed(Distribution):
         self,
         steps: int,
         size: int,
-        slots: Int[np.ndarray, " slots"],
-        nodes: Int[np.ndarray, "nodes 6"],
+        heads: Int[np.ndarray, " chains"],
+        nodes: Int[np.ndarray, "nodes 7"],
         contexts: Int[np.ndarray, " orders"],
         weights: Float[np.ndarray, "orders 5"],
     ) -> None:
         self._steps = steps
         self._size = size
-        self._tables = (slots, nodes, contexts, weights)
+        self._tables = (heads, nodes, contexts, weights)
 
     def prob(self, words: Ids) -> Probs:
         """The chain's probability of one word a step."""

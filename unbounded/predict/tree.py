@@ -1,7 +1,9 @@
 """N-grams as a tree in two arrays: a node is a context and a word after it.
 
 A node's key is exact (its parent's number and its word), so nothing collides, and the nodes that a
-word makes or meets are the contexts of the next word, so nothing is hashed twice.
+word makes or meets are the contexts of the next word, so nothing is hashed twice. There are as many
+chains as nodes: each node that comes brings one, which takes its share of an older chain's nodes
+(linear hashing; Litwin, 1980), so that the table grows with its nodes and never pauses.
 """
 
 from typing import no_type_check
@@ -15,45 +17,73 @@ DISCOUNT = 0.7
 TOTALS, REPEATS = 25, 6
 """Contexts are told apart by how often they were met and how often their next word was a repeat."""
 
-PARENT, WORD, COUNT, TOTAL, DISTINCT, LAST = range(6)
-"""A node, 24 bytes: the n-gram `word` after `parent`, its count, and as a context itself the sum
-and number of its followers' counts and its last follower."""
+PARENT, WORD, COUNT, TOTAL, DISTINCT, LAST, NEXT = COLUMNS = range(7)
+"""A node, 28 bytes: the n-gram `word` after `parent`, its count, as a context itself the sum and
+number of its followers' counts and its last follower; and the next node in its chain (0: none)."""
 
 NOWHERE = -1
 
 
 @numba.njit(cache=True, nogil=True)
 @no_type_check
-def _start(parent, word, mask):
-    """Where in the table to look first."""
+def mask_for(chains):
+    """The bits that tell so many chains apart."""
+    mask = 0
+    while mask < chains - 1:
+        mask = 2 * mask + 1
+    return mask
+
+
+@numba.njit(cache=True, nogil=True)
+@no_type_check
+def _chain(parent, word, chains, mask):
+    """The chain that a node is in."""
     key = (np.uint64(parent) << np.uint64(32)) | np.uint64(word)
     key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     key = (key ^ (key >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.int64((key ^ (key >> np.uint64(31))) & np.uint64(mask))
+    at = np.int64((key ^ (key >> np.uint64(31))) & np.uint64(mask))
+    # A chain that has not come yet is still part of an older one.
+    return at if at < chains else at & (mask >> 1)
 
 
 @numba.njit(cache=True, nogil=True)
 @no_type_check
-def _find(slots, nodes, parent, word):
-    """The place of a node in the table, or the empty place where it would be."""
-    mask = len(slots) - 1
-    at = _start(parent, word, mask)
-    while slots[at] != 0:
-        node = slots[at]
-        if nodes[node, PARENT] == parent and nodes[node, WORD] == word:
-            break
-        at = (at + 1) & mask
-    return at
+def _find(heads, nodes, chains, mask, parent, word):
+    """The node, or 0 if there is none."""
+    node = heads[_chain(parent, word, chains, mask)]
+    while node != 0 and not (nodes[node, PARENT] == parent and nodes[node, WORD] == word):
+        node = nodes[node, NEXT]
+    return node
 
 
 @numba.njit(cache=True, nogil=True)
 @no_type_check
-def place(nodes, used):
-    """A table twice as long as the nodes, with those in use; 0 is an empty place."""
-    slots = np.zeros(2 * len(nodes), np.int32)
-    for node in range(1, used):
-        slots[_find(slots, nodes, nodes[node, PARENT], nodes[node, WORD])] = node
-    return slots
+def _add(heads, nodes, new, mask):
+    """Chain a new node, for which there is one chain more; the mask for them."""
+    chains = new + 1
+    if new > mask:
+        mask = 2 * mask + 1
+    older = new & (mask >> 1)
+    node, heads[older], heads[new] = heads[older], 0, 0
+    while node != 0:
+        following = nodes[node, NEXT]
+        at = _chain(nodes[node, PARENT], nodes[node, WORD], chains, mask)
+        nodes[node, NEXT], heads[at] = heads[at], node
+        node = following
+    at = _chain(nodes[new, PARENT], nodes[new, WORD], chains, mask)
+    nodes[new, NEXT], heads[at] = heads[at], new
+    return mask
+
+
+@numba.njit(cache=True, nogil=True)
+@no_type_check
+def chained(nodes):
+    """The head of each chain, for nodes that are in none; the first node is the empty context."""
+    heads = np.zeros(len(nodes), np.int32)
+    mask = 0
+    for new in range(1, len(nodes)):
+        mask = _add(heads, nodes, new, mask)
+    return heads
 
 
 @numba.njit(cache=True, nogil=True)
@@ -96,9 +126,11 @@ def _shares(nodes, context, node, weights, order):
 
 @numba.njit(cache=True, nogil=True)
 @no_type_check
-def ask(words, base, slots, nodes, contexts, weights):
+def ask(words, base, heads, nodes, contexts, weights):
     """The probability of each word after the same contexts."""
     out = base.copy()
+    chains = len(heads)
+    mask = mask_for(chains)
     for t in range(len(words)):
         known = True
         for order in range(len(contexts)):
@@ -106,7 +138,7 @@ def ask(words, base, slots, nodes, contexts, weights):
                 break
             counted, last = 0.0, 0.0
             if known:
-                node = slots[_find(slots, nodes, contexts[order], words[t])]
+                node = _find(heads, nodes, chains, mask, contexts[order], words[t])
                 # What a context never saw, no longer one saw.
                 known = node != 0
                 if known:
@@ -117,42 +149,43 @@ def ask(words, base, slots, nodes, contexts, weights):
 
 @numba.njit(cache=True, nogil=True)
 @no_type_check
-def walk(words, base, slots, nodes, contexts, learned):
+def walk(words, base, heads, nodes, contexts, learned):
     """Ask for each word and go on to the contexts behind it; nothing is counted."""
     out = np.empty(len(words))
     weights = np.empty((len(contexts), 5))
+    chains = len(heads)
+    mask = mask_for(chains)
     for t in range(len(words)):
         weigh(nodes, learned, contexts, weights)
-        out[t] = ask(words[t : t + 1], base[t : t + 1], slots, nodes, contexts, weights)[0]
+        out[t] = ask(words[t : t + 1], base[t : t + 1], heads, nodes, contexts, weights)[0]
         for order in range(len(contexts) - 2, -1, -1):
             node = 0
             if contexts[order] != NOWHERE:
-                node = slots[_find(slots, nodes, contexts[order], words[t])]
+                node = _find(heads, nodes, chains, mask, contexts[order], words[t])
             contexts[order + 1] = node if node != 0 else NOWHERE
     return out
 
 
 @numba.njit(cache=True, nogil=True)
 @no_type_check
-def read(words, size, slots, nodes, used, contexts, learned, probs):
+def read(words, size, heads, nodes, used, contexts, learned, probs):
     """Ask, look, learn for each word; the number of nodes then in use.
 
     Without any count a word has 1 / size, and one beyond `size` nothing.
     """
     orders = len(contexts)
-    mask = len(slots) - 1
+    mask = mask_for(used)
     weights = np.empty((orders, 5))
-    places = np.empty(orders, np.int64)
+    found = np.empty(orders, np.int64)
     for t in range(len(words)):
         word = words[t]
         met = weigh(nodes, learned, contexts, weights)
         prob = 1.0 / size if word < size else 0.0
         for order in range(met):
             counted, last = 0.0, 0.0
-            places[order] = _find(slots, nodes, contexts[order], word)
-            if slots[places[order]] != 0:
-                node = slots[places[order]]
-                counted, last = _shares(nodes, contexts[order], node, weights, order)
+            found[order] = _find(heads, nodes, used, mask, contexts[order], word)
+            if found[order] != 0:
+                counted, last = _shares(nodes, contexts[order], found[order], weights, order)
             shorter = weights[order, 2] * prob
             prob = counted + last + shorter
             # Each context learns as if no longer one were there. EM over the whole chain is 1 %
@@ -170,20 +203,14 @@ def read(words, size, slots, nodes, used, contexts, learned, probs):
             node = NOWHERE
             if context != NOWHERE:
                 if order < met:
-                    at = places[order]
-                    # Longer contexts may have filled the empty place that was found.
-                    while slots[at] != 0 and not (
-                        nodes[slots[at], PARENT] == context and nodes[slots[at], WORD] == word
-                    ):
-                        at = (at + 1) & mask
+                    node = found[order]
                 else:
-                    at = _find(slots, nodes, context, word)
-                if slots[at] == 0:
-                    slots[at] = used
-                    nodes[used, PARENT] = context
-                    nodes[used, WORD] = word
+                    node = _find(heads, nodes, used, mask, context, word)
+                if node == 0:
+                    node = used
+                    nodes[node, PARENT], nodes[node, WORD] = context, word
+                    mask = _add(heads, nodes, node, mask)
                     used += 1
-                node = slots[at]
                 if news:
                     nodes[context, TOTAL] += 1
                     if nodes[node, COUNT] == 0:
