@@ -39,9 +39,10 @@ def open(
         raise SettingError(f"mode {mode!r} is unknown; use write or read")
     try:
         if is_new(folder):
-            if mode == "read" or model is None:
-                need = "there is nothing to read" if mode == "read" else "a new one needs a model"
-                raise StoreError(f"{folder} is not a memory yet, and {need}; make it with a model")
+            if mode == "read":
+                raise StoreError(f"{folder} is not a memory yet; read a text into it first")
+            if model is None:
+                raise StoreError(f"{folder} is not a memory yet, and a new one needs a model")
             model, where = _loaded(model)
             create(folder, _about(model, where, config or MemoryConfig(), budget), disk)
         about = read_about(folder)
