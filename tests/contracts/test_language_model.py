@@ -86,9 +86,11 @@ def test_cutting_the_stream_anywhere_changes_nothing(
     for a, b in pairwise(edges):
         hidden, state = model.advance(state, words[a:b])
         parts.append(hidden)
-    np.testing.assert_allclose(np.concatenate(parts), whole, rtol=1e-5, atol=1e-6)
+    # Attention adds up in another order where a block is another; ours does not.
+    near = {"rtol": 1e-4, "atol": 1e-5} if model.closed else {"rtol": 1e-5, "atol": 1e-6}
+    np.testing.assert_allclose(np.concatenate(parts), whole, **near)
     for part, expected in zip(state, whole_end, strict=True):
-        np.testing.assert_allclose(part, expected, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(part, expected, **near)
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -27,8 +27,23 @@ class Splitter(ABC):
         """Write words as text, each sentence on its own line."""
 
     @abstractmethod
+    def plain(self, words: Sequence[str]) -> str:
+        """Write words as text to be searched in, so that nothing is between letters of a word."""
+
+    @abstractmethod
+    def pattern(self, text: str) -> str:
+        """A regular expression for a text wherever `plain` has it, and not for parts of words."""
+
+    @abstractmethod
+    def spans(self, line: str) -> list[tuple[int, int]]:
+        """Where each word of a line begins and ends in it."""
+
+    @abstractmethod
     def characters(self, words: Sequence[str]) -> int:
         """How many characters the words stand for, what parts them included."""
+
+    parted = True
+    """Whether white space only parts words, and is none."""
 
     def shown(self, word: str) -> str:
         """One word as people read it."""

@@ -93,6 +93,19 @@ class Tokenizer(Splitter):
         """Write words as text that is pleasant to read."""
         return detokenize(words)
 
+    def plain(self, words: Sequence[str]) -> str:
+        """Write words with a space between, as they are remembered."""
+        return " ".join(words)
+
+    def pattern(self, text: str) -> str:
+        """A regular expression for the words of a text, one after the other."""
+        words = [word for line in text.split("\n") for word in self.words(line)]
+        return rf"(?<!\S){re.escape(self.plain(words))}(?!\S)" if words else ""
+
+    def spans(self, line: str) -> list[tuple[int, int]]:
+        """Where each word of a line begins and ends in it."""
+        return _places(line, self.words(line))
+
     def characters(self, words: Sequence[str]) -> int:
         """The length of the words written out: one separator a word but the last of a sentence,
         whose separator is the sentence end.
@@ -178,3 +191,28 @@ def _part_period(word: str, following: str) -> str:
         or (stem in BEFORE_NUMBERS and following != "" and following in "0123456789")
     )
     return word if belongs else stem + " ."
+
+
+def _places(line: str, words: Sequence[str]) -> list[tuple[int, int]]:
+    """Where each word is, letter by letter; what the tokenizer dropped is passed over."""
+    out: list[tuple[int, int]] = []
+    at = 0
+    for word in words:
+        while at < len(line) and line[at].isspace():
+            at += 1
+        start, left, seen = at, word, False
+        while left and at < len(line):
+            letter = line[at]
+            # Lower case can be longer than the letter was.
+            for form in (letter, letter.lower()):
+                if left.startswith(form):
+                    left, seen = left[len(form) :], True
+                    break
+            else:
+                if left[0] == "\ufffd":
+                    left, seen = left[1:], True
+                elif not seen:
+                    start = at + 1
+            at += 1
+        out.append((min(start, at), at))
+    return out

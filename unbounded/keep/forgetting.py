@@ -5,6 +5,7 @@ from datetime import datetime
 
 import numpy as np
 
+from unbounded.corpus import Splitter
 from unbounded.errors import SettingError
 from unbounded.store import Store
 from unbounded.store.ledger import merged
@@ -13,6 +14,7 @@ from unbounded.store.records import Ranges
 
 def chosen(
     store: Store,
+    splitter: Splitter,
     *,
     document: str | None = None,
     before: datetime | None = None,
@@ -31,7 +33,7 @@ def chosen(
     elif before is not None:
         ranges = _before(store, before)
     elif matching is not None:
-        ranges = _matching(store, matching)
+        ranges = _matching(store, matching, splitter)
     else:
         assert last is not None
         ranges = _last(store, last)
@@ -58,8 +60,8 @@ def _before(store: Store, when: datetime) -> Ranges:
     return _ranges(first[old], (ends - first)[old])
 
 
-def _matching(store: Store, pattern: str) -> Ranges:
-    """Whole lines in whose words, with a space between, the pattern is found; case is ignored."""
+def _matching(store: Store, pattern: str, splitter: Splitter) -> Ranges:
+    """Whole lines in whose plain text the pattern is found; case is ignored."""
     try:
         wanted = re.compile(pattern, re.IGNORECASE)
     except re.error as error:
@@ -71,7 +73,7 @@ def _matching(store: Store, pattern: str) -> Ranges:
         for i, (start, length) in enumerate(
             zip(lines.starts.tolist(), lines.lengths.tolist(), strict=True)
         )
-        if wanted.search(" ".join(words[start : start + length]))
+        if wanted.search(splitter.plain(words[start : start + length]))
     ]
     return _ranges(lines.starts[found], lines.lengths[found])
 

@@ -232,7 +232,8 @@ class KeptMemory:
         """
         self._check_usable(write=True)
         self._judge()
-        ranges = chosen(self.store, document=document, before=before, matching=matching, last=last)
+        where = self.store, self.model.tokenizer
+        ranges = chosen(*where, document=document, before=before, matching=matching, last=last)
         if ranges:
             self._forget(ranges, show)
             self.snapshot()

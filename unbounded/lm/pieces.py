@@ -91,6 +91,25 @@ class PieceTokenizer(Splitter):
         lines = written.decode(errors="ignore").split("\n")
         return "\n".join(line.removeprefix(" ") for line in lines)
 
+    def plain(self, words: Sequence[str]) -> str:
+        """Write pieces as text."""
+        return self.text(words)
+
+    def pattern(self, text: str) -> str:
+        """A regular expression for a text, each line feed in it an end of a line or of all."""
+        text = text.strip()
+        return rf"(?<!\w){re.escape(text)}(?!\w)" if text else ""
+
+    parted = False
+
+    def spans(self, line: str) -> list[tuple[int, int]]:
+        """Where each piece of a line begins and ends in it; those of one character share it."""
+        if self._fast is not None:
+            found: list[tuple[int, int]] = self._fast.encode(line, add_special_tokens=False).offsets
+            return found
+        ends = np.minimum(np.cumsum(self._lengths[self.ids(line)]), len(line)).tolist()
+        return list(zip([0, *ends[:-1]], ends, strict=True))
+
     def characters(self, words: Sequence[str]) -> int:
         """How many characters begin in these pieces."""
         return int(self._lengths[[self._ids[word] for word in words]].sum())

@@ -74,7 +74,7 @@ def scored(
     memory: KeptMemory, placed: Placed, *, shares: bool, advanced: Advanced | None = None
 ) -> dict[str, Any]:
     """How surprising each word of a text would be, to the network alone and with the memory."""
-    tally, rows = Tally(), []
+    tally, rows, shown = Tally(), [], memory.model.tokenizer.shown
     experts: tuple[str, ...] = tuple(memory.online.experts)
     at = 0
     for reading in readings(memory.online, placed.words, advanced):
@@ -84,7 +84,7 @@ def scored(
             zip(reading.prob.tolist(), np.exp(-alone).tolist(), strict=True)
         ):
             row = {
-                "word": placed.words[at + i],
+                "word": shown(placed.words[at + i]),
                 "start": placed.starts[at + i],
                 "end": placed.ends[at + i],
                 "prob": prob,

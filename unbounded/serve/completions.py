@@ -102,7 +102,7 @@ def _prompts(service: Service, asked: schemas.CompletionRequest) -> list[Prompt]
     return [
         of_text(prompt, service.model.tokenizer)
         if isinstance(prompt, str)
-        else of_tokens(service.spelling.read(prompt))
+        else of_tokens(service.spelling.read(prompt), service.model.tokenizer)
         for prompt in ([given] if one else given)
     ]
 

@@ -1,6 +1,5 @@
 """Words and where they stand in the text that they were made of."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -40,7 +39,7 @@ def place(text: str, tokenizer: Splitter, *, ended: bool) -> Placed:
     lines, at = text.split("\n"), 0
     for number, line in enumerate(lines):
         found = tokenizer.words(line)
-        for start, end in _find(line, found):
+        for start, end in tokenizer.spans(line):
             starts.append(at + start)
             ends.append(at + end)
         words += found
@@ -51,28 +50,3 @@ def place(text: str, tokenizer: Splitter, *, ended: bool) -> Placed:
             ends.append(at + len(line) + (0 if last else 1))
         at += len(line) + 1
     return Placed(text, words, starts, ends)
-
-
-def _find(line: str, words: Sequence[str]) -> list[tuple[int, int]]:
-    """Where each word is, letter by letter; what the tokenizer dropped is passed over."""
-    out: list[tuple[int, int]] = []
-    at = 0
-    for word in words:
-        while at < len(line) and line[at].isspace():
-            at += 1
-        start, left, seen = at, word, False
-        while left and at < len(line):
-            letter = line[at]
-            # Lower case can be longer than the letter was.
-            for form in (letter, letter.lower()):
-                if left.startswith(form):
-                    left, seen = left[len(form) :], True
-                    break
-            else:
-                if left[0] == "\ufffd":
-                    left, seen = left[1:], True
-                elif not seen:
-                    start = at + 1
-            at += 1
-        out.append((min(start, at), at))
-    return out

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unbounded.corpus import Splitter, Tokenizer, detokenize
+from unbounded.corpus import Splitter
 from unbounded.keep import KeptMemory
 from unbounded.serve.asking import readings
 from unbounded.serve.places import place
 from unbounded.serve.spelled import Tokens
-from unbounded.serve.writing import Piece, top_words
+from unbounded.serve.writing import Piece, follows_space, top_words
 
 
 @dataclass(frozen=True)
@@ -50,18 +50,18 @@ def of_text(text: str, tokenizer: Splitter) -> Prompt:
     placed = place(text, tokenizer, ended=False)
     count = len(placed.words)
     pieces = placed.pieces() if count else [text] * bool(text)
-    return Prompt(placed.words, pieces, list(range(count)), count, not text or text[-1].isspace())
+    return Prompt(placed.words, pieces, list(range(count)), count, follows_space(text, tokenizer))
 
 
-def of_tokens(tokens: Tokens) -> Prompt:
+def of_tokens(tokens: Tokens, splitter: Splitter) -> Prompt:
     """Words that were sent as tokens."""
-    text = detokenize(tokens.words)
-    ends = place(text, Tokenizer(), ended=False).ends
+    text = splitter.text(tokens.words)
+    ends = place(text, splitter, ended=False).ends
     # Where the text splits into other words than it was made of, the first piece is all of it.
     if len(ends) != len(tokens.words):
         ends = [len(text)] * len(tokens.words)
     pieces = [text[start:end] for start, end in zip([0, *ends[:-1]], ends, strict=True)]
-    return Prompt(tokens.words, pieces, tokens.last, tokens.count, not text or text[-1].isspace())
+    return Prompt(tokens.words, pieces, tokens.last, tokens.count, follows_space(text, splitter))
 
 
 def _log_probs(

@@ -21,7 +21,7 @@ from unbounded.serve.reading import read_all
 from unbounded.serve.refusals import Refused
 from unbounded.serve.state import Service
 from unbounded.serve.stepping import ask_after, begin_telling, within
-from unbounded.serve.writing import Manner, write
+from unbounded.serve.writing import Manner, follows_space, write
 
 router = APIRouter(prefix="/v1/memories", tags=["memories"])
 Name = Annotated[str, Path(pattern=PATTERN, max_length=LONGEST, examples=["notes"])]
@@ -172,7 +172,8 @@ async def complete(
     manner = Manner(asked.words, asked.temperature, asked.top_p, seed)
 
     def pieces(memory: KeptMemory) -> Iterator[dict[str, Any]]:
-        for piece in write(memory, placed.words, manner, spaced=_spaced(asked.text)):
+        spaced = follows_space(asked.text, memory.model.tokenizer)
+        for piece in write(memory, placed.words, manner, spaced=spaced):
             yield {"text": piece.text}
 
     told = await begin_telling(service, name, pieces, [DONE])
@@ -198,10 +199,9 @@ async def forget(
     matching = asked.matching
     if matching is not None:
         # As it stands in a memory, and never as a pattern: some patterns take for ever.
-        words = [word for line in matching.split("\n") for word in _words(service, line)]
-        if not words:
+        matching = service.model.tokenizer.pattern(matching)
+        if not matching:
             raise Refused(422, "bad_value", "'matching' has no word in it; give some")
-        matching = r"(?<!\S)" + re.escape(" ".join(words)) + r"(?!\S)"
 
     def work(memory: KeptMemory) -> dict[str, int]:
         if asked.document is not None:
@@ -243,18 +243,10 @@ def _before(service: Service, text: str) -> Placed:
     return place(text, service.model.tokenizer, ended=False)
 
 
-def _words(service: Service, line: str) -> list[str]:
-    return service.model.tokenizer.words(line)
-
-
 def _check_ended(events: list[Any]) -> None:
     """Refuse what did not come to its end."""
     if not events or events[-1] != DONE:
         raise Refused(503, "too_slow", "it could not be finished; ask for less", retry_after=5)
-
-
-def _spaced(text: str) -> bool:
-    return not text or text[-1].isspace()
 
 
 def _check_length(text: str, limit: int) -> None:

@@ -9,7 +9,6 @@ from typing import final
 
 import uvicorn
 
-from unbounded.corpus import Tokenizer
 from unbounded.errors import SettingError
 from unbounded.lm import Pretrained
 from unbounded.serve.app import create_app
@@ -46,11 +45,6 @@ def serve(
     say: Callable[[str], None] = lambda line: None,
 ) -> None:
     """Serve until a signal; what was acknowledged is on disk, and all memories are closed."""
-    if not isinstance(model.tokenizer, Tokenizer):
-        raise SettingError(
-            "the service knows words, and this model reads pieces of words; "
-            "use 'unbounded read' and 'predict' with it, or serve a model of 'unbounded train'"
-        )
     root.mkdir(parents=True, exist_ok=True)
     keys = chosen_keys(root, host, without_keys=without_keys)
     observer = Observer(quiet=quiet)

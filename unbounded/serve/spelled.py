@@ -36,15 +36,17 @@ class Spelling:
     Tokens(words=['the', 'ox'], last=[0, 4], count=5)
     """
 
-    def __init__(self, vocabulary: Vocabulary) -> None:
+    def __init__(self, vocabulary: Vocabulary, *, closed: bool = False) -> None:
+        """Where a vocabulary is `closed`, there is nothing to be spelled."""
         self._vocabulary = vocabulary
         self._base = vocabulary.base_size
+        self._closed = closed
         self._begin, self._end = self._base + BYTES, self._base + BYTES + 1
 
     @property
     def size(self) -> int:
         """How many tokens there are."""
-        return self._end + 1
+        return self._base if self._closed else self._end + 1
 
     def tokens(self, words: Sequence[str]) -> list[int]:
         """The tokens of words."""

@@ -33,7 +33,7 @@ class Service:
     ) -> None:
         self.root = root
         self.model = model
-        self.spelling = Spelling(model.vocabulary)
+        self.spelling = Spelling(model.vocabulary, closed=model.lm.closed)
         self.keys = keys
         self.limits = limits
         self.observer = observer

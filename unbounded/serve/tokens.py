@@ -4,7 +4,7 @@ from typing import Any
 
 from fastapi import APIRouter
 
-from unbounded.corpus import SENTENCE_END, detokenize
+from unbounded.corpus import SENTENCE_END
 from unbounded.serve import schemas
 from unbounded.serve.access import Asked, Holder
 from unbounded.serve.documented import refusals
@@ -16,9 +16,9 @@ router = APIRouter(tags=["tokens"])
 
 @router.get("/tokenizer_info", response_model=schemas.TokenizerInfo, responses=refusals())
 async def tokenizer_info(service: Asked, key: Holder) -> Any:
-    """What tokens there are: the network's words, and bytes to spell all others."""
+    """What tokens there are: the network's words, and bytes to spell others if there are any."""
     return {
-        "tokenizer_class": "words",
+        "tokenizer_class": "pieces" if service.model.lm.closed else "words",
         "eos_token": SENTENCE_END,
         "vocab_size": service.spelling.size,
         "model_max_length": service.limits.explained,
@@ -49,4 +49,4 @@ async def tokenize(asked: schemas.TokenizeRequest, service: Asked, key: Holder) 
 )
 async def to_text(asked: schemas.DetokenizeRequest, service: Asked, key: Holder) -> Any:
     """Tokens as text that is pleasant to read."""
-    return {"prompt": detokenize(service.spelling.read(asked.tokens).words)}
+    return {"prompt": service.model.tokenizer.text(service.spelling.read(asked.tokens).words)}

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unbounded.corpus import SENTENCE_END, detokenize
+from unbounded.corpus import SENTENCE_END, Splitter
 from unbounded.keep import KeptMemory
 from unbounded.predict import OnlineModel
 from unbounded.types import Probs
@@ -56,7 +56,7 @@ def write(
         probs = model.predict().dense(len(model.vocabulary))[0]
         drawn = _draw(probs, manner, random)
         said += model.vocabulary.decode(np.array([drawn]))
-        now = _as_text(sentence, said, spaced=spaced)
+        now = _as_text(memory.model.tokenizer, sentence, said, spaced=spaced)
         log_prob = float(np.log(probs[drawn]))
         held.append(Piece(now[len(text) :], log_prob, top_words(model, probs, manner.top)))
         text = now
@@ -69,6 +69,11 @@ def write(
             told += len(held[0].text)
             yield held.pop(0)
         _, model = model.ahead(said[-1:])
+
+
+def follows_space(text: str, splitter: Splitter) -> bool:
+    """Whether what is written behind a text needs no space before it."""
+    return splitter.parted and (not text or text[-1].isspace())
 
 
 def top_words(model: OnlineModel, probs: Probs, n: int) -> dict[str, float]:
@@ -106,9 +111,9 @@ def _since_sentence(words: Sequence[str]) -> list[str]:
     return out[::-1]
 
 
-def _as_text(sentence: list[str], said: list[str], *, spaced: bool) -> str:
-    before = detokenize(sentence)
-    text = detokenize([*sentence, *said])[len(before) :]
+def _as_text(splitter: Splitter, sentence: list[str], said: list[str], *, spaced: bool) -> str:
+    before = splitter.text(sentence)
+    text = splitter.text([*sentence, *said])[len(before) :]
     return text.lstrip(" ") if spaced else text
 
 
