@@ -49,7 +49,7 @@ def test_a_completion_goes_on_with_the_text(zoo: Client, model: Pretrained) -> N
     with openai.OpenAI(base_url=f"{zoo.url}/v1", api_key="none", max_retries=0) as official:
         whole = official.completions.create(**asked)  # type: ignore[call-overload]
         tokens = zoo.post("/tokenize", prompt="The zorble")["tokens"]
-        again = official.completions.create(**{**asked, "prompt": tokens})  # type: ignore[call-overload]
+        again = official.completions.create(**{**asked, "prompt": tokens})
         echoed = official.completions.create(  # type: ignore[call-overload]
             **{**asked, "echo": True, "logprobs": 1, "max_tokens": 1}
         )
