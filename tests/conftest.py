@@ -1,9 +1,5 @@
 """What every test may use: a toy network without torch, and small random streams."""
 
-import os
-
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-
 import pytest
 
 from tests.toy import ToyModel

@@ -4,10 +4,15 @@ The public names, each looked up when it is first used: `import unbounded` and `
 need not wait for torch.
 """
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from unbounded.version import __version__ as __version__
+
+# Read when torch is loaded, which is later. Threads that wait for others let them work: where
+# another program ran beside it, training with spinning threads was twenty times slower.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 if TYPE_CHECKING:
     from unbounded.config import MemoryConfig as MemoryConfig
