@@ -22,6 +22,12 @@ pytest.importorskip("ray")
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("cluster")
+    make_model(place)
+    return place
+
+
+def make_model(place: Path) -> None:
+    """A tiny model and two texts."""
     lines = list(islice(demo_text("sotu", years=range(1950, 1960)), 300))
     tokenizer = Tokenizer()
     text = training_text(read_sentences(lines, tokenizer), 4_000)
@@ -30,7 +36,6 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pass
     (place / "a.txt").write_text("\n".join(line.text for line in lines[:60]))
     (place / "b.txt").write_text("The zorble ate the grass.\nThe zorble slept.\n" * 20)
-    return place
 
 
 @pytest.fixture(scope="module")

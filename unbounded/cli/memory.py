@@ -157,6 +157,30 @@ def export(
 
 
 @group.command()
+def drain(
+    memory_folder: Folder, engine: Engine = None, model: Model = None, json_file: JsonFile = None
+) -> None:
+    """Hand to the shards what waits on this machine since they were away; reading does it too."""
+    from unbounded.cluster.queue import queues_of, some_waits
+
+    check_targets(json_file)
+    if engine is None:
+        raise SettingError("only what shards missed can wait; give --engine, as when it was read")
+    waited = some_waits(memory_folder)
+    with opened_on(engine, memory_folder, model) as memory:
+        entries = len(memory)
+    left = some_waits(memory_folder)
+    if json_file != "-":
+        if not waited:
+            say(f"nothing waits in {queues_of(memory_folder)}")
+        elif left:
+            say("some is left: another process reads, and will hand it on itself")
+        say(f"{memory_folder}: {entries:,} entries")
+    if json_file is not None:
+        write_json({"entries": entries, "waited": waited, "left": left}, json_file)
+
+
+@group.command()
 def move(
     source: Folder,
     target: Annotated[

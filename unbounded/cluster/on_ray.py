@@ -9,13 +9,14 @@ import tempfile
 import time
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, final
 
 from unbounded.cluster.address import Address
-from unbounded.cluster.engine import Away, Engine, Pending
+from unbounded.cluster.engine import PATIENCE, QUICK, Engine, Pending
 from unbounded.cluster.shard import Shard
-from unbounded.errors import EngineError, MissingExtra, UnboundedError
+from unbounded.errors import Away, EngineError, MissingExtra, UnboundedError
 
 NAMESPACE = "unbounded"
 
@@ -32,6 +33,7 @@ def connect(address: Address) -> None:
     # No figures to anybody.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     logging.getLogger("ray").setLevel(logging.ERROR)
+    _show_token()
     quiet = {"log_to_driver": False, "logging_level": logging.ERROR, "namespace": NAMESPACE}
     try:
         with warnings.catch_warnings():
@@ -54,6 +56,14 @@ def connect(address: Address) -> None:
             f"{address} cannot be joined ({' '.join(str(error).split())[:200]}); is this machine a "
             f"node of it? 'ray start --address {address.host}:{address.port}' makes it one"
         ) from error
+
+
+def _show_token() -> None:
+    """Join as `ray start --address` does: with this user's token, if there is one."""
+    with suppress(ImportError):
+        from ray._private.authentication import authentication_token_setup as tokens
+
+        tokens.maybe_enable_token_auth_if_token_available(warn_if_disabled=False)
 
 
 def disconnect() -> None:
@@ -87,9 +97,16 @@ class OnRay(Engine):
     """
 
     def __init__(
-        self, folder: Path, about: Mapping[str, Any], count: int, *, threads: int = 1
+        self,
+        folder: Path,
+        about: Mapping[str, Any],
+        count: int,
+        *,
+        threads: int = 1,
+        patience: float = PATIENCE,
     ) -> None:
         self.count = count
+        self._patience = patience
         self._ray = _ray()
         self._folder = folder.absolute()
         self._about, self._threads = dict(about), threads
@@ -133,12 +150,14 @@ class OnRay(Engine):
             answer = getattr(self._shards[shard], method).remote(*args)
         except self._ray.exceptions.RayActorError as error:
             return _failing(Away(str(error)))
-        return lambda: self._get(shard, answer)
+        # What others take as long as they take: a large shard forgets, or is started again.
+        patience = self._patience if method in QUICK else None
+        return lambda: self._get(shard, answer, patience)
 
-    def _get(self, shard: int, answer: Any) -> Any:
+    def _get(self, shard: int, answer: Any, patience: float | None) -> Any:
         errors = self._ray.exceptions
         try:
-            return self._ray.get(answer)
+            return self._ray.get(answer, timeout=patience)
         except errors.RayTaskError as error:
             cause = error.cause
             if isinstance(cause, UnboundedError):
@@ -147,6 +166,10 @@ class OnRay(Engine):
                 f"shard {shard} of {self._folder} failed ({cause!r}); look at its folder and at "
                 "the engine's logs"
             ) from error
+        except errors.GetTimeoutError as error:
+            raise Away(f"shard {shard} of {self._folder} is slow: no answer in {patience} s") from (
+                error
+            )
         except (errors.RayActorError, errors.ObjectLostError, errors.RaySystemError) as error:
             raise Away(f"shard {shard} of {self._folder} is away ({error})") from error
 
@@ -156,6 +179,15 @@ class OnRay(Engine):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             self._shards[shard] = self._start(shard)
+
+    def answers(self, shard: int) -> bool:
+        """Ask, and wait a moment."""
+        try:
+            self.revive(shard)
+            call = self._shards[shard].held.remote("")
+            return bool(self._ray.wait([call], timeout=3.0)[0]) and self._get(shard, call, 1) == 0
+        except (Away, self._ray.exceptions.RayActorError):
+            return False
 
     def kill(self) -> None:
         """End all shards of this memory on the cluster; their folders stay."""

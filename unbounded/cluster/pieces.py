@@ -10,8 +10,8 @@ from jaxtyping import Bool
 
 from unbounded.types import Distances, Hidden, Ids
 
-ENTRIES, GONE = 4, 5
-"""Kinds of a shard's records, beyond those of a memory's journal."""
+ENTRIES, GONE, DRAINED = 4, 5, 6
+"""Kinds of records of shards and queues, beyond those of a memory's journal."""
 
 _CODED = np.float32(0.9)
 
@@ -32,6 +32,11 @@ class Piece:
     lines: Ids
     words: Sequence[str]
     keys: Hidden
+
+    @property
+    def shard(self) -> int:
+        """The shard that it belongs to, of `step` shards."""
+        return self.first % self.step
 
     @property
     def ordinal(self) -> int:

@@ -1,7 +1,7 @@
 """A memory on shards, opened: many may read into it at once, and many may ask."""
 
 import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
@@ -10,7 +10,10 @@ from typing import Any, final
 import numpy as np
 
 from unbounded.cluster import Address, Engine, Sharded
-from unbounded.cluster.opening import described, opened
+from unbounded.cluster.calls import drain
+from unbounded.cluster.engine import PATIENCE
+from unbounded.cluster.opening import apart, described, opened
+from unbounded.cluster.queue import LIMIT, Queue, own_queue, some_waits
 from unbounded.config import MemoryConfig, build_online
 from unbounded.corpus import Block, Line, Vocabulary, blocks, lines_of, read_sentences
 from unbounded.errors import SettingError, StoreError
@@ -30,6 +33,8 @@ BLOCK = 1024
 
 MIND = "mind"
 
+WHEN_AWAY = ("stop", "queue")
+
 
 def open_spread(
     path: str | Path,
@@ -38,11 +43,20 @@ def open_spread(
     *,
     config: MemoryConfig | None = None,
     threads: int = 1,
+    when_away: str = "stop",
+    patience: float = PATIENCE,
+    queue_bytes: int = LIMIT,
+    say: Callable[[str], None] = lambda line: None,
 ) -> "SpreadMemory":
     """Open a memory on the shards of an engine, and make it if there is none.
 
-    `engine` is an address such as `ray://HOST:PORT`; `config` is for a new memory, and stays.
+    `engine` is an address such as `ray://HOST:PORT`; `config` is for a new memory, and stays. If
+    shards stay away for `patience` seconds, reading stops, or with `when_away="queue"` goes on
+    without them: what they miss waits on disk, and `say` is told. It is handed on when they are
+    back, or when the memory is next opened from this machine.
     """
+    if when_away not in WHEN_AWAY:
+        raise SettingError(f"{when_away!r} when shards are away; use {' or '.join(WHEN_AWAY)}")
     folder = Path(path)
     Address.parse(engine)
     had = described(folder)
@@ -66,7 +80,21 @@ def open_spread(
     if had is not None:
         # Another machine may have the same model elsewhere.
         about["path"] = had["path"]
-    return SpreadMemory(folder, opened(folder, engine, about, threads=threads), loaded, config)
+    if when_away == "stop":
+        shards = opened(folder, engine, about, threads=threads, patience=patience)
+    else:
+        shards = apart(folder, engine, about, threads=threads, patience=patience)
+    queue = None
+    if when_away == "queue" or some_waits(folder):
+        known = {name: about[name] for name in ("model", "width")}
+        queue = own_queue(folder, {**known, "shards": shards.count}, queue_bytes)
+        for event in queue.events:
+            say(event)
+    if when_away == "stop" and queue is not None:
+        drain(shards, queue, patience, say)
+        queue.close()
+        queue = None
+    return SpreadMemory(folder, shards, loaded, config, patience=patience, queue=queue, say=say)
 
 
 @final
@@ -79,9 +107,17 @@ class SpreadMemory:
     """
 
     def __init__(
-        self, folder: Path, engine: Engine, model: Pretrained, config: MemoryConfig
+        self,
+        folder: Path,
+        engine: Engine,
+        model: Pretrained,
+        config: MemoryConfig,
+        *,
+        patience: float = PATIENCE,
+        queue: Queue | None = None,
+        say: Callable[[str], None] = lambda line: None,
     ) -> None:
-        self.folder, self.engine, self.model = folder, engine, model
+        self.folder, self.engine, self.model, self._queue = folder, engine, model, queue
         self.events: list[str] = []
         self.known = 0
         """Words that were there already, and were not read again."""
@@ -91,7 +127,8 @@ class SpreadMemory:
         made: list[Sharded] = []
 
         def pairs(vocabulary: Vocabulary) -> Sharded:
-            made.append(Sharded(engine, vocabulary, model.lm.key_width))
+            width = model.lm.key_width
+            made.append(Sharded(engine, vocabulary, width, patience=patience, queue=queue, say=say))
             return made[-1]
 
         self.online: OnlineModel = build_online(model, self._size, experts, config, pairs=pairs)
@@ -102,6 +139,11 @@ class SpreadMemory:
 
     def __len__(self) -> int:
         return len(self.memory)
+
+    @property
+    def waiting(self) -> int:
+        """How many words wait on disk for shards that are away."""
+        return self.memory.waiting
 
     # Reading.
 
@@ -254,7 +296,11 @@ class SpreadMemory:
         }
 
     def close(self) -> None:
-        """Let go; the shards stay."""
+        """Let go; the shards stay, and what waits for them."""
+        self.engine.close()
+        if self._queue is not None:
+            self._queue.close()
+            self._queue = None
 
     def __enter__(self) -> "SpreadMemory":
         return self
