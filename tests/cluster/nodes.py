@@ -13,11 +13,12 @@ from typing import Any
 from unbounded.cluster.on_ray import NAMESPACE
 
 SYSTEM = {
-    # A node that is killed is missed after a second or two, not after half a minute.
-    "health_check_initial_delay_ms": 500,
-    "health_check_period_ms": 300,
-    "health_check_timeout_ms": 500,
-    "health_check_failure_threshold": 3,
+    # A node that is killed is missed after some seconds, not after half a minute; one that only
+    # has to wait for a processor is not.
+    "health_check_initial_delay_ms": 1000,
+    "health_check_period_ms": 500,
+    "health_check_timeout_ms": 5000,
+    "health_check_failure_threshold": 5,
 }
 
 
@@ -38,7 +39,7 @@ def cluster(nodes: int, *, port: int | None = None, join: bool = True) -> Iterat
             head_node_args={
                 **common,
                 "_system_config": SYSTEM,
-                **({} if port is None else {"port": port}),
+                **({} if port is None else {"gcs_server_port": port}),
             },
         )
         try:

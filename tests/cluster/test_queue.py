@@ -56,8 +56,8 @@ class Failing(Engine):
     def revive(self, shard: int) -> None:
         self.revived += 1
 
-    def gone(self) -> bool:
-        return len(self.lost) == self.count
+    def gone(self) -> str | None:
+        return "nobody answers" if len(self.lost) == self.count else None
 
 
 def piece(shard: int, first: int, words: int, document: str = "d") -> Piece:
@@ -237,7 +237,7 @@ def test_a_reader_whose_engine_is_away_from_the_beginning(tmp_path: Path) -> Non
     memory, _ = spread_on(tmp_path, engine, said)
     readings = list(memory.follow(lines(text, "letter")))
     assert len(said) == 1
-    assert said[0].startswith("all 2 shards are away (shard 0 was told not to answer): reading")
+    assert said[0].startswith("all 2 shards are away (nobody answers): reading goes on")
     probs = np.concatenate([reading.prob for reading in readings])
     assert ((probs > 0) & (probs < 1)).all()
     assert memory.waiting == len(words_of(text))

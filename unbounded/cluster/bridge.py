@@ -1,6 +1,7 @@
 """An engine in a process of its own: when it ends, as Ray's do with their node, we do not."""
 
 import multiprocessing
+import os
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -108,9 +109,9 @@ class Bridge(Engine):
         self._send(*message)
         return self._receive(patience)
 
-    def gone(self) -> bool:
-        """Whether nobody has joined."""
-        return self._pipe is None
+    def gone(self) -> str | None:
+        """Why nobody has joined."""
+        return self._why if self._pipe is None else None
 
     def share(self, array: Any) -> Any:
         """A number, under which the other process gets the array when it is needed."""
@@ -174,6 +175,8 @@ def _failing(error: Away) -> Pending:
 
 def _serve(pipe: Connection, join: Callable[[], Engine]) -> None:
     """The other process: carry out what comes through the pipe until it is closed."""
+    # What is to be said of an engine that ends the reader says.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     engine: Engine | None = None
     begun: dict[int, Pending] = {}
     shared: dict[int, Any] = {}

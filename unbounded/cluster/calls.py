@@ -58,6 +58,12 @@ class Calls:
             # What waits from an earlier time comes first.
             self.away = {shard: StandIn(shard, queue) for shard in queue.shards}
             self.try_again(at_once=True)
+            if self.away:
+                # Those for which nothing waits are just as well left out now.
+                gone = engine.gone()
+                left = list(self.away) if gone is None else range(self.count)
+                self.away = {}
+                self._leave_out(left, gone or "no answer", queue)
         self.held = [int(stats["entries"]) for stats in self.every("stats")]
 
     @property
@@ -89,16 +95,16 @@ class Calls:
                 self._acknowledge(shard)
                 return answer
             except Away as error:
-                gone = self._queue is not None and self.engine.gone()
-                if time.monotonic() > deadline or gone:
+                gone = None if self._queue is None else self.engine.gone()
+                if time.monotonic() > deadline or gone is not None:
                     if self._queue is None:
                         raise EngineError(
                             f"shard {shard} of {self.count} has been away for "
-                            f"{self._patience:.0f} s; what was acknowledged is on its disk: bring "
-                            "its node back and read on"
+                            f"{self._patience:.0f} s ({_short(str(error))}); what was acknowledged "
+                            "is on its disk: bring its node back and read on"
                         ) from error
-                    everyone = range(self.count) if gone else [shard]
-                    self._leave_out(everyone, str(error), self._queue)
+                    left = [shard] if gone is None else range(self.count)
+                    self._leave_out(left, gone or str(error), self._queue)
                     break
                 self.resent += 1
                 self.engine.revive(shard)
@@ -149,7 +155,7 @@ class Calls:
         self._wait = RETRY
         self._retry = time.monotonic() + self._wait
         self._say(
-            f"{_named(lost, self.count)} away ({' '.join(why.split())[:160]}): reading goes on "
+            f"{_named(lost, self.count)} away ({_short(why)}): reading goes on "
             f"without, and what is missed there waits in {queue.folder}"
         )
 
@@ -218,6 +224,10 @@ def drain(
             f"{_named(sorted(calls.away), calls.count)} away, and {calls.waiting:,} words wait in "
             f"{queue.folder}; bring the engine back"
         )
+
+
+def _short(text: str) -> str:
+    return " ".join(text.split())[:160]
 
 
 def _named(shards: Sequence[int], count: int) -> str:

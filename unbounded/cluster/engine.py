@@ -36,9 +36,9 @@ class Engine(ABC):
     def revive(self, shard: int) -> None:
         """Make sure that a shard that was away is coming back; does not wait for it."""
 
-    def gone(self) -> bool:
-        """Whether the engine as a whole is away, as far as is known."""
-        return False
+    def gone(self) -> str | None:
+        """Why the engine as a whole is away, if that is known."""
+        return None
 
     def answers(self, shard: int) -> bool:
         """Whether a shard that was away answers now; does not wait for long."""

@@ -8,8 +8,9 @@ import shutil
 import tempfile
 import time
 import warnings
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
 
@@ -33,7 +34,8 @@ def connect(address: Address) -> None:
     # No figures to anybody.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     logging.getLogger("ray").setLevel(logging.ERROR)
-    _show_token()
+    if address.host is not None:
+        _show_token(address)
     quiet = {"log_to_driver": False, "logging_level": logging.ERROR, "namespace": NAMESPACE}
     try:
         with warnings.catch_warnings():
@@ -58,12 +60,35 @@ def connect(address: Address) -> None:
         ) from error
 
 
-def _show_token() -> None:
-    """Join as `ray start --address` does: with this user's token, if there is one."""
-    with suppress(ImportError):
+def _show_token(address: Address) -> None:
+    """Join as `ray start --address` does: with this user's token, if the cluster wants one."""
+    with suppress(ImportError, AttributeError):
         from ray._private.authentication import authentication_token_setup as tokens
+        from ray._raylet import GcsClient  # type: ignore[attr-defined]
+        from ray.exceptions import AuthenticationError
 
-        tokens.maybe_enable_token_auth_if_token_available(warn_if_disabled=False)
+        # To show one where none is wanted is as bad: the cluster would be refused by us.
+        try:
+            with _silence():
+                GcsClient(address=f"{address.host}:{address.port}")
+        except AuthenticationError:
+            tokens.maybe_enable_token_auth_if_token_available(warn_if_disabled=False)
+        except Exception:
+            # Joining will say what is wrong.
+            return
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """Keep what is written below Python from the terminal."""
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
 
 
 def disconnect() -> None:
@@ -87,6 +112,15 @@ def _ray() -> Any:
     return ray
 
 
+@dataclass
+class _Put:
+    """An array in the engine's shared memory, to be put there again if it was lost."""
+
+    array: Any
+    reference: Any
+    era: int
+
+
 @final
 class OnRay(Engine):
     """The shards of one memory; whoever opens it first starts them, whoever comes later joins.
@@ -106,7 +140,7 @@ class OnRay(Engine):
         patience: float = PATIENCE,
     ) -> None:
         self.count = count
-        self._patience = patience
+        self._patience, self._era = patience, 0
         self._ray = _ray()
         self._folder = folder.absolute()
         self._about, self._threads = dict(about), threads
@@ -142,12 +176,20 @@ class OnRay(Engine):
 
     def share(self, array: Any) -> Any:
         """A reference into the engine's shared memory."""
-        return self._ray.put(array)
+        return _Put(array, self._ray.put(array), self._era)
+
+    def _given(self, arg: Any) -> Any:
+        if not isinstance(arg, _Put):
+            return arg
+        if arg.era != self._era:
+            # A node may have taken it along when it died.
+            arg.reference, arg.era = self._ray.put(arg.array), self._era
+        return arg.reference
 
     def begin(self, shard: int, method: str, *args: Any) -> Pending:
         """Send the call."""
         try:
-            answer = getattr(self._shards[shard], method).remote(*args)
+            answer = getattr(self._shards[shard], method).remote(*map(self._given, args))
         except self._ray.exceptions.RayActorError as error:
             return _failing(Away(str(error)))
         # What others take as long as they take: a large shard forgets, or is started again.
@@ -162,6 +204,8 @@ class OnRay(Engine):
             cause = error.cause
             if isinstance(cause, UnboundedError):
                 raise cause from None
+            if isinstance(cause, errors.ObjectLostError):
+                raise Away(f"what shard {shard} was asked was lost on its way") from error
             raise EngineError(
                 f"shard {shard} of {self._folder} failed ({cause!r}); look at its folder and at "
                 "the engine's logs"
@@ -176,6 +220,7 @@ class OnRay(Engine):
     def revive(self, shard: int) -> None:
         """Find the actor again; if it is gone for good, start another."""
         time.sleep(0.1)
+        self._era += 1
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             self._shards[shard] = self._start(shard)
