@@ -143,7 +143,7 @@ def test_two_write_and_a_third_asks_meanwhile(made: Any, tmp_path: Path) -> None
             found = reader.search(keys[7:8], 1)
             (place,) = reader.where(found.positions[0].tolist())
             assert place.document == name
-        assert reader.forget("near") == 300
+        assert reader.forget(["near"]) == 300
         left = reader.search(np.zeros((1, WIDTH), np.float32), 1000)
         assert all(w.startswith("further") for w in known.decode(left.words[0]))
         assert left.words.shape == (1, 300)

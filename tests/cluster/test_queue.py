@@ -211,7 +211,7 @@ def test_what_follows_a_document_that_was_forgotten_meanwhile_is_dropped(tmp_pat
     memory.flush()
     assert memory.waiting == 100
     for shard in engine.inner.shards:
-        shard.forget("stream")
+        shard.forget(["stream"])
     engine.lost = set()
     memory.flush()
     assert memory.waiting == 0

@@ -325,11 +325,11 @@ class Sharded(Pairs):
             found |= part
         return [found[position] for position in sorted(found)]
 
-    def forget(self, document: str) -> int:
-        """Be as if a document had never been read, on every shard; how many entries are gone."""
+    def forget(self, documents: Sequence[str], *, parts: bool = True) -> int:
+        """Be as if documents had never been read, on every shard; how many entries are gone."""
         self.flush()
         self._check_all_there()
-        gone = sum(map(int, self._calls.every("forget", document)))
+        gone = sum(map(int, self._calls.every("forget", documents, parts)))
         self._calls.held = [int(stats["entries"]) for stats in self.stats()]
         return gone
 

@@ -3,6 +3,7 @@
 import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, final
@@ -17,7 +18,10 @@ from unbounded.cluster.queue import LIMIT, Queue, own_queue, some_waits
 from unbounded.config import MemoryConfig, build_online
 from unbounded.corpus import Block, Line, Vocabulary, blocks, lines_of, read_sentences
 from unbounded.errors import SettingError, StoreError
+from unbounded.keep.care import Finding
+from unbounded.keep.export import export_shards
 from unbounded.keep.foreseeing import foreseen
+from unbounded.keep.forgetting import chosen_documents
 from unbounded.keep.prediction import Prediction
 from unbounded.keep.surprise import Surprise
 from unbounded.lm import Pretrained, RecurrentModel, load_model
@@ -273,14 +277,43 @@ class SpreadMemory:
 
     # Care.
 
-    def forget(self, document: str) -> int:
-        """Be as if a document had never been read, in every file; how many words are gone."""
-        gone = self.memory.forget(document)
-        if not gone:
+    def forget(
+        self,
+        document: str | None = None,
+        *,
+        before: datetime | None = None,
+        matching: str | None = None,
+        last: int | None = None,
+    ) -> int:
+        """Be as if documents had never been read, in every file; how many words are gone.
+
+        Always whole documents: one by name, those of which all was read before a time, or those
+        with a line that matches.
+        """
+        names = chosen_documents(
+            self.engine, document=document, before=before, matching=matching, last=last
+        )
+        gone = self.memory.forget(names, parts=document is not None)
+        if not gone and document is not None:
             raise SettingError(
                 f"{self.folder} has no document named {document!r}; give a name as it was read"
             )
         return gone
+
+    def check(self) -> list[Finding]:
+        """Every checksum on every shard again; what is wrong, and what to do."""
+        return [Finding(*each) for part in self._every("check") for each in part]
+
+    def compact(self) -> list[tuple[int, int]]:
+        """Write journal and snapshot of every shard anew; bytes before and after, by shard."""
+        return [(before, after) for before, after in self._every("compact")]
+
+    def export(self, path: str | Path) -> int:
+        """Write every word with its document, line and time to a Parquet file; how many."""
+        return export_shards(self.engine, path)
+
+    def _every(self, method: str) -> list[Any]:
+        return [self.memory.answer(shard, method) for shard in range(self.engine.count)]
 
     def stats(self) -> dict[str, Any]:
         """Entries, words, documents and bytes, in all and by shard."""
