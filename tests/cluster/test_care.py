@@ -7,7 +7,7 @@ import pytest
 
 from tests.cluster.test_spread import lines, shards, words_of
 from tests.keep.texts import CONFIG, toy_model
-from unbounded.cluster import Here, recent
+from unbounded.cluster import Here
 from unbounded.errors import SettingError
 from unbounded.keep.spread import SpreadMemory
 
@@ -24,7 +24,7 @@ def read_texts(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[SpreadMem
     memory = SpreadMemory(folder, engine, toy_model(), CONFIG)
     for day, (name, text) in enumerate(TEXTS.items(), 1):
         when = datetime(2026, 3, day, tzinfo=UTC).timestamp()
-        monkeypatch.setattr(recent.time, "time", lambda when=when: when)
+        monkeypatch.setattr("time.time", lambda when=when: when)
         list(memory.follow(lines(text, name)))
     return memory, engine
 

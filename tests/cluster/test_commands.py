@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -13,8 +14,9 @@ import pytest
 from tests.cluster.nodes import cluster
 from tests.e2e.test_command_line import assert_fails, unbounded
 from tests.lm.test_training import NETWORK
+from tests.serve.living import Client, living
 from unbounded.corpus import Tokenizer, demo_text, read_sentences
-from unbounded.lm import TrainingConfig, train_model, training_text
+from unbounded.lm import TrainingConfig, load_model, train_model, training_text
 
 pytest.importorskip("ray")
 
@@ -117,6 +119,21 @@ def test_moved_forgotten_and_looked_after(place: Path, engine: str) -> None:
     assert compacted["bytes"] > 0
     assert (stats["entries"], stats["documents"]) == (matched["entries"], 1)
     assert_fails(["memory", "forget", memory, "--last", "3", *on], "there are no last ones")
+
+
+def test_the_service_shows_each_shard(place: Path, engine: str) -> None:
+    (shards,) = several(("memory", "stats", place / "memory", "--engine", engine))
+    held = [shard["entries"] for shard in shards["shards"]]
+    with living(place, load_model(place / "model"), engine=engine) as url:
+        deadline, text = time.monotonic() + 60, ""
+        while 'memory="memory"' not in text:
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
+            text = Client(url).ask("GET", "/metrics").text
+    for number, entries in enumerate(held):
+        names = f'{{memory="memory",shard="{number}"}}'
+        assert f"unbounded_shard_up{names} 1.0" in text
+        assert f"unbounded_shard_entries{names} {float(entries)}" in text
 
 
 def test_evaluate_gives_the_same_on_shards(place: Path, engine: str) -> None:
