@@ -27,7 +27,7 @@ STORE_BYTES = 200_000_000
 
 def connect(address: Address) -> None:
     """Join the cluster, or start one of this process alone; joined already is joined."""
-    ray = _ray()
+    ray = ray_module()
     if ray.is_initialized():
         return
     address.check()
@@ -93,7 +93,7 @@ def _silence() -> Iterator[None]:
 
 def disconnect() -> None:
     """Leave the cluster; `ray://local` ends with it."""
-    _ray().shutdown()
+    ray_module().shutdown()
 
 
 def _end(place: str) -> None:
@@ -102,7 +102,8 @@ def _end(place: str) -> None:
     shutil.rmtree(place, ignore_errors=True)
 
 
-def _ray() -> Any:
+def ray_module() -> Any:
+    """The package, or one line that says how to get it."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -141,7 +142,7 @@ class OnRay(Engine):
     ) -> None:
         self.count = count
         self._patience, self._era = patience, 0
-        self._ray = _ray()
+        self._ray = ray_module()
         self._folder = folder.absolute()
         self._about, self._threads = dict(about), threads
         with warnings.catch_warnings():
