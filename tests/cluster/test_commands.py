@@ -71,8 +71,16 @@ def several(*commands: tuple[object, ...]) -> list[dict[str, Any]]:
     return values
 
 
+@pytest.fixture(scope="module")
+def memory(place: Path, engine: str) -> Path:
+    """A memory on two shards that has read both texts."""
+    on = ("--engine", engine, "--threads", 1, "--model", place / "model")
+    several(*(("read", place / "memory", place / name, *on) for name in ("b.txt", "a.txt")))
+    return place / "memory"
+
+
 def test_two_read_at_once_and_a_third_asks(place: Path, engine: str) -> None:
-    memory = place / "memory"
+    memory = place / "both"
     common = ["--engine", engine, "--threads", "1", "--json", "-"]
     model = ["--model", str(place / "model")]
     # Who comes first makes the memory.
@@ -98,8 +106,8 @@ def test_two_read_at_once_and_a_third_asks(place: Path, engine: str) -> None:
     assert sum(shard["entries"] for shard in stats["shards"]) == stats["entries"]
 
 
-def test_moved_forgotten_and_looked_after(place: Path, engine: str) -> None:
-    memory, wide, on = place / "memory", place / "wide", ("--engine", engine)
+def test_moved_forgotten_and_looked_after(place: Path, memory: Path, engine: str) -> None:
+    wide, on = place / "wide", ("--engine", engine)
     moved, there, gone, well, table, matched, compacted, stats = several(
         ("memory", "move", memory, wide, "--engine", f"{engine}?shards=3"),
         ("memory", "stats", wide, *on),
@@ -121,8 +129,8 @@ def test_moved_forgotten_and_looked_after(place: Path, engine: str) -> None:
     assert_fails(["memory", "forget", memory, "--last", "3", *on], "there are no last ones")
 
 
-def test_the_service_shows_each_shard(place: Path, engine: str) -> None:
-    (shards,) = several(("memory", "stats", place / "memory", "--engine", engine))
+def test_the_service_shows_each_shard(place: Path, memory: Path, engine: str) -> None:
+    (shards,) = several(("memory", "stats", memory, "--engine", engine))
     held = [shard["entries"] for shard in shards["shards"]]
     with living(place, load_model(place / "model"), engine=engine) as url:
         deadline, text = time.monotonic() + 60, ""
