@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.nodes import cluster, free_port
-from tests.cluster.test_commands import json_of, make_model
+from tests.cluster.test_commands import json_of, make_model, several
 from tests.e2e.test_command_line import assert_fails
 from unbounded.cluster.queue import some_waits
 
@@ -21,9 +21,12 @@ WORDS = 11
 
 
 @contextmanager
-def reading(memory: Path, engine: str, log: Path) -> Iterator[subprocess.Popen[str]]:
-    """`unbounded read` from a pipe, going on when shards are away."""
-    words = ["read", memory, "-", "--engine", engine, "--when-away", "queue", "--patience", "30"]
+def reading(
+    memory: Path, engine: str, log: Path, when_away: str = "queue"
+) -> Iterator[subprocess.Popen[str]]:
+    """`unbounded read` from a pipe, going on when shards are away, or stopping."""
+    words = ["read", memory, "-", "--engine", engine, "--when-away", when_away, "--patience", "20"]
+    words += ["--document", when_away]
     command = [sys.executable, "-m", "unbounded", *map(str, words), "--surprise", "--threads", "1"]
     with (
         log.open("w") as file,
@@ -57,21 +60,29 @@ def test_a_cluster_that_goes_and_comes(tmp_path: Path, monkeypatch: pytest.Monke
     make_model(tmp_path)
     memory, port = tmp_path / "memory", free_port()
     engine = f"ray://127.0.0.1:{port}"
-    queued = ("--engine", engine, "--when-away", "queue", "--patience", "30", "--threads", 1)
+    queued = ("--engine", engine, "--when-away", "queue", "--patience", "20", "--threads", 1)
     new = ["read", memory, tmp_path / "b.txt", "--model", tmp_path / "model"]
     # A memory is made on its engine or not at all.
     assert_fails([*new, *queued], "no engine answers at")
-    logs = [tmp_path / "one.log", tmp_path / "two.log"]
+    logs = [tmp_path / "one.log", tmp_path / "two.log", tmp_path / "stopping.log"]
     with ExitStack() as readers:
         with cluster(nodes=1, port=port, join=False):
             first = json_of(*new, *queued)
             assert first["waiting"] == 0
             one = readers.enter_context(reading(memory, engine, logs[0]))
+            stopping = readers.enter_context(reading(memory, engine, logs[2], "stop"))
+            tell(stopping, 0, 1)
             tell(one, 0, 2)
-        # All of the cluster has ended, the reader goes on.
+        # All of the cluster has ended, the reader goes on; the other says so and ends.
+        assert stopping.stdin is not None
+        stopping.stdin.write(SENTENCE.format(1))
+        stopping.stdin.flush()
         tell(one, 2, 2)
         assert "all 2 shards are away" in logs[0].read_text()
         one.kill()
+        assert stopping.wait(timeout=120) == 1
+        (said,) = logs[2].read_text().splitlines()
+        assert said.startswith("Error: ")
     assert some_waits(memory)
     # In the other way, as is the default: one line.
     assert_fails([*new, "--engine", engine], "no engine answers at")
@@ -88,9 +99,10 @@ def test_a_cluster_that_goes_and_comes(tmp_path: Path, monkeypatch: pytest.Monke
             two.stdin.close()
             assert two.wait(timeout=120) == 0
             assert not some_waits(memory)
-            drained = json_of("memory", "drain", memory, "--engine", engine)
-            stats = json_of("memory", "stats", memory, "--engine", engine)
+            drained, stats = several(
+                *(("memory", what, memory, "--engine", engine) for what in ("drain", "stats"))
+            )
     # Nothing is lost that was told to be durable, and nothing is there twice.
     assert drained == {"entries": stats["entries"], "waited": False, "left": False}
-    assert stats["entries"] == first["words"] + WORDS * (4 + number)
-    assert stats["documents"] == 3
+    assert stats["entries"] == first["words"] + WORDS * (1 + 4 + number)
+    assert stats["documents"] == 4

@@ -107,7 +107,12 @@ class Calls:
                     self._leave_out(left, gone or str(error), self._queue)
                     break
                 self.resent += 1
-                self.engine.revive(shard)
+                try:
+                    self.engine.revive(shard)
+                except Away:
+                    # The head too: the next try will say so.
+                    time.sleep(0.5)
+                    continue
                 again = [pieces for pieces, _ in self.unacknowledged[shard]]
                 self.unacknowledged[shard] = deque((p, self._append(shard, p)) for p in again)
                 pending = self.engine.begin(shard, method, *args)

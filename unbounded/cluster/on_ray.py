@@ -5,10 +5,11 @@ import hashlib
 import logging
 import os
 import shutil
+import socket
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +34,8 @@ def connect(address: Address) -> None:
     address.check()
     # No figures to anybody.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    # Ray would end this process, without a word of ours, when the head is away for a minute.
+    os.environ.setdefault("RAY_gcs_rpc_server_reconnect_timeout_s", "600")
     logging.getLogger("ray").setLevel(logging.ERROR)
     if address.host is not None:
         _show_token(address)
@@ -139,9 +142,13 @@ class OnRay(Engine):
         *,
         threads: int = 1,
         patience: float = PATIENCE,
+        check: Callable[[], None] = lambda: None,
     ) -> None:
+        """`check` raises `Away` if the engine as a whole does not answer."""
         self.count = count
+        self._check = check
         self._patience, self._era = patience, 0
+        self._looked = 0.0
         self._ray = ray_module()
         self._folder = folder.absolute()
         self._about, self._threads = dict(about), threads
@@ -177,13 +184,30 @@ class OnRay(Engine):
 
     def share(self, array: Any) -> Any:
         """A reference into the engine's shared memory."""
+        self._check_node()
         return _Put(array, self._ray.put(array), self._era)
+
+    def _check_node(self) -> None:
+        """Refuse to put an array where no node is any more: Ray would end this process."""
+        if time.monotonic() < self._looked + 1:
+            return
+        self._looked = time.monotonic()
+        path = self._ray._private.worker._global_node.raylet_socket_name
+        with socket.socket(socket.AF_UNIX) as node:
+            try:
+                node.connect(path)
+            except OSError:
+                raise EngineError(
+                    "the node of this machine has ended; what was acknowledged is on the shards' "
+                    "disks: start it again with 'ray start' and read on"
+                ) from None
 
     def _given(self, arg: Any) -> Any:
         if not isinstance(arg, _Put):
             return arg
         if arg.era != self._era:
             # A node may have taken it along when it died.
+            self._check_node()
             arg.reference, arg.era = self._ray.put(arg.array), self._era
         return arg.reference
 
@@ -221,6 +245,8 @@ class OnRay(Engine):
     def revive(self, shard: int) -> None:
         """Find the actor again; if it is gone for good, start another."""
         time.sleep(0.1)
+        # To ask a head that is away is to wait for it.
+        self._check()
         self._era += 1
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

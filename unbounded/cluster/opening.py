@@ -69,7 +69,8 @@ def opened(
     connect(where)
     count = had["shards"]
     settled = {**about, "shards": count}
-    engine = OnRay(folder, settled, count, threads=threads, patience=patience)
+    check = partial(where.check, 1.0)
+    engine = OnRay(folder, settled, count, threads=threads, patience=patience, check=check)
     for shard, stats in enumerate(engine.every("stats")):
         for name in ("model", "width", "index", "exact"):
             if stats[name] != about[name]:
