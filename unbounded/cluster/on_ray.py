@@ -67,18 +67,32 @@ def _show_token(address: Address) -> None:
     """Join as `ray start --address` does: with this user's token, if the cluster wants one."""
     with suppress(ImportError, AttributeError):
         from ray._private.authentication import authentication_token_setup as tokens
-        from ray._raylet import GcsClient  # type: ignore[attr-defined]
-        from ray.exceptions import AuthenticationError
 
         # To show one where none is wanted is as bad: the cluster would be refused by us.
-        try:
-            with _silence():
-                GcsClient(address=f"{address.host}:{address.port}")
-        except AuthenticationError:
-            tokens.maybe_enable_token_auth_if_token_available(warn_if_disabled=False)
-        except Exception:
-            # Joining will say what is wrong.
+        if not _wants_token(address):
             return
+        shown = tokens.maybe_enable_token_auth_if_token_available(warn_if_disabled=False)
+        if not shown or _wants_token(address):
+            raise EngineError(
+                f"{address} wants {'another' if shown else 'a'} token; copy the file "
+                "~/.ray/auth_token of the machine of its head to this one"
+            )
+
+
+def _wants_token(address: Address) -> bool:
+    """Whether the cluster refuses us for want of a token."""
+    from ray._raylet import GcsClient  # type: ignore[attr-defined]
+    from ray.exceptions import AuthenticationError
+
+    try:
+        with _silence():
+            GcsClient(address=f"{address.host}:{address.port}")
+    except AuthenticationError:
+        return True
+    except Exception:
+        # Joining will say what is wrong.
+        return False
+    return False
 
 
 @contextmanager
