@@ -20,6 +20,9 @@ from unbounded.lm import TrainingConfig, load_model, train_model, training_text
 
 pytest.importorskip("ray")
 
+# One worker starts one cluster for all of them.
+pytestmark = pytest.mark.xdist_group("ray-commands")
+
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -18,6 +18,9 @@ pytest.importorskip("ray")
 
 from unbounded.cluster.on_ray import OnRay
 
+# One worker starts one cluster for all of them.
+pytestmark = pytest.mark.xdist_group("ray-shards")
+
 K = 20
 
 
