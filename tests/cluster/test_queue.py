@@ -98,6 +98,17 @@ def test_what_is_put_is_there_once_after_a_crash_too(tmp_path: Path) -> None:
     third.close()
 
 
+def test_what_is_kept_for_the_first_shard_waits_too(tmp_path: Path) -> None:
+    engine = Failing(here(tmp_path / "shards", 2))
+    queue = queue_of(tmp_path)
+    queue.keep("mind", b"whom to believe")
+    assert (queue.shards, some_waits(tmp_path)) == ([0], True)
+    Sharded(engine, vocabulary(), WIDTH, queue=queue)
+    assert engine.inner.shards[0].kept("mind") == b"whom to believe"
+    assert (queue.shards, some_waits(tmp_path)) == ([], False)
+    queue.close()
+
+
 def test_a_full_queue_says_so_and_keeps_what_it_has(tmp_path: Path) -> None:
     queue = queue_of(tmp_path, limit=1000)
     queue.put([piece(0, 0, 4)])

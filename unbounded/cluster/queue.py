@@ -35,8 +35,10 @@ def queues_of(memory: Path) -> Path:
 
 def some_waits(memory: Path) -> bool:
     """Whether there is a queue for a memory that may hold something."""
-    journals = queues_of(memory).glob("*/journal-*.log")
-    return any(path.stat().st_size > len(START) for path in journals)
+    base = queues_of(memory)
+    journals = base.glob("*/journal-*.log")
+    kept = any(True for _ in base.glob(f"*/{_KEPT}*"))
+    return kept or any(path.stat().st_size > len(START) for path in journals)
 
 
 def own_queue(memory: Path, about: Mapping[str, Any], limit: int = LIMIT) -> "Queue":
@@ -64,6 +66,8 @@ def own_queue(memory: Path, about: Mapping[str, Any], limit: int = LIMIT) -> "Qu
         try:
             for piece in list(queue.every()):
                 mine.put([piece])
+            for name, data in queue.taken().items():
+                mine.keep(name, data)
             remove(folder)
         finally:
             queue.close()
@@ -139,7 +143,7 @@ class Queue:
     @property
     def shards(self) -> list[int]:
         """The shards for which something waits."""
-        return sorted(self._places)
+        return sorted(self._places.keys() | ({0} if self.taken() else set()))
 
     def waiting(self, shard: int) -> int:
         """How many words wait for a shard."""
