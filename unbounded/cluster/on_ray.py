@@ -138,6 +138,9 @@ class _Put:
     reference: Any
     era: int
 
+    def __len__(self) -> int:
+        return len(self.array)
+
 
 @final
 class OnRay(Engine):
@@ -271,7 +274,7 @@ class OnRay(Engine):
         try:
             self.revive(shard)
             call = self._shards[shard].held.remote("")
-            return bool(self._ray.wait([call], timeout=3.0)[0]) and self._get(shard, call, 1) == 0
+            return bool(self._ray.wait([call], timeout=3.0)[0]) and self._get(shard, call, 5.0) == 0
         except (Away, self._ray.exceptions.RayActorError):
             return False
 
