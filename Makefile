@@ -30,7 +30,7 @@ imports: setup
 	$(BIN)/lint-imports
 
 pytest: setup
-	$(QUIET) $(BIN)/python -m pytest -n 2 -q
+	$(QUIET) $(BIN)/python -m pytest -n 2 --dist loadgroup -q
 
 format: setup
 	$(BIN)/ruff format .

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from unbounded.corpus import Line, Tokenizer, demo_text, read_sentences
 from unbounded.errors import ModelError
+from unbounded.files import cache_folder
 from unbounded.jobs import trained_model
 from unbounded.lm import (
     NetworkConfig,
@@ -27,8 +28,7 @@ TRAINING = TrainingConfig(epochs=3, learning_rate=0.1, dropout=0.1)
 
 def default_folder() -> Path:
     """Where it is kept: the user's cache directory, `XDG_CACHE_HOME` or ~/.cache."""
-    cache = os.environ.get("XDG_CACHE_HOME")
-    return (Path(cache) if cache else Path.home() / ".cache") / "unbounded" / "default-model-1"
+    return cache_folder() / "default-model-1"
 
 
 def default_model(

@@ -1,9 +1,15 @@
-"""Files that are either wholly there or not there at all."""
+"""Files that are either wholly there or not there at all, and where those of a user go."""
 
 import os
 from collections.abc import Callable
 from errno import EISDIR
 from pathlib import Path
+
+
+def cache_folder() -> Path:
+    """The user's cache directory: `XDG_CACHE_HOME` or ~/.cache, and in it `unbounded`."""
+    cache = os.environ.get("XDG_CACHE_HOME")
+    return (Path(cache) if cache else Path.home() / ".cache") / "unbounded"
 
 
 def write_aside(path: Path, write: Callable[[Path], None]) -> None:

@@ -1,16 +1,19 @@
 import math
+from typing import Any
 
 import pytest
 
 from unbounded.bench.scale import Constants, machines, share_of, words_per_second
 
-SOME = Constants(call=0.002, shard=0.001, query=5e-6, own=1e-5, scan=2e-9)
+SOME = Constants(
+    call=0.002, shard=0.001, query=5e-6, own=1e-5, scan=2e-9, fixed=1e-5, again=0.1, merge=3e-6
+)
 
 
 def test_without_jitter_it_is_the_sum_of_its_parts() -> None:
     rate = words_per_second(SOME, 10**6, 1, block=100, jitter=0.0, bandwidth=math.inf)
     lists = 1.17 * 1000 * SOME.centroid
-    search = lists + 16 * 1024 * SOME.scan
+    search = lists + SOME.fixed + 16 * 1024 * SOME.scan
     asked = SOME.query + (SOME.call + SOME.shard) / 100
     assert rate == pytest.approx(1 / (search + SOME.own + asked))
 
@@ -25,23 +28,31 @@ def test_far_shards_cost_more_and_large_blocks_make_up_for_it() -> None:
 
 
 def test_constants_come_back_from_figures_that_were_made_with_them() -> None:
-    blocks, lists = (64, 256, 1024), 1.17 * 1000 * SOME.centroid
-    search = lists + 16 * 1024 * SOME.scan
+    blocks = (64, 256, 1024)
+
+    def search(shards: int) -> float:
+        lists = 1.17 * math.sqrt(10**6 / shards) * SOME.centroid
+        return lists + SOME.fixed + 16 * share_of(1024, shards) * SOME.scan
 
     def asked(shards: int, block: int) -> float:
         return (SOME.call + shards * SOME.shard) / block + shards * SOME.query
 
-    rows = [{"shards": 0, "words_per_second": {block: 1 / search for block in blocks}}]
+    rows: list[dict[str, Any]] = [{"shards": 0}]
     rows += [
         {
             "shards": shards,
-            "words_per_second": {b: 1 / (search + SOME.own + asked(shards, b)) for b in blocks},
+            "words_per_second": {
+                b: 1 / (search(shards) + SOME.own + asked(shards, b)) for b in blocks
+            },
             "empty_queries_per_second": {b: 1 / asked(shards, b) for b in blocks},
+            "asked_again": 0.1 * shards * 1000,
         }
         for shards in (1, 2, 4)
     ]
-    found = Constants.fitted({"entries": 10**6, "k": 1024, "rows": rows})
-    for name in ("call", "shard", "query", "own", "scan"):
+    figures = {"entries": 10**6, "k": 1024, "queries": 1000, "merge": 3e-6, "rows": rows}
+    figures["alone"] = {str(shards): search(shards) for shards in (1, 2, 4)}
+    found = Constants.fitted(figures)
+    for name in ("call", "shard", "query", "own", "scan", "fixed", "again", "merge"):
         assert getattr(found, name) == pytest.approx(getattr(SOME, name))
 
 

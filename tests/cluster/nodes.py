@@ -3,6 +3,7 @@
 import logging
 import os
 import signal
+import socket
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -12,17 +13,18 @@ from typing import Any
 from unbounded.cluster.on_ray import NAMESPACE
 
 SYSTEM = {
-    # A node that is killed is missed after a second or two, not after half a minute.
-    "health_check_initial_delay_ms": 500,
-    "health_check_period_ms": 300,
-    "health_check_timeout_ms": 500,
-    "health_check_failure_threshold": 3,
+    # A node that is killed is missed after some seconds, not after half a minute; one that only
+    # has to wait for a processor is not.
+    "health_check_initial_delay_ms": 1000,
+    "health_check_period_ms": 500,
+    "health_check_timeout_ms": 5000,
+    "health_check_failure_threshold": 5,
 }
 
 
 @contextmanager
-def cluster(nodes: int) -> Iterator[Any]:
-    """A head without shards and so many nodes; this process joins as a reader does."""
+def cluster(nodes: int, *, port: int | None = None, join: bool = True) -> Iterator[Any]:
+    """A head and so many nodes; this process joins as a reader does, or does not."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     with warnings.catch_warnings(), tempfile.TemporaryDirectory(prefix="ray", dir="/tmp") as folder:
         warnings.simplefilter("ignore")
@@ -34,22 +36,34 @@ def cluster(nodes: int) -> Iterator[Any]:
         common = {"num_cpus": 1, "object_store_memory": 100_000_000, "include_dashboard": False}
         made = Cluster(
             initialize_head=True,
-            head_node_args={**common, "_system_config": SYSTEM},
+            head_node_args={
+                **common,
+                "_system_config": SYSTEM,
+                **({} if port is None else {"gcs_server_port": port}),
+            },
         )
         try:
             for _ in range(nodes):
                 made.add_node(**common)
             made.wait_for_nodes()
-            ray.init(
-                address=made.address,
-                namespace=NAMESPACE,
-                log_to_driver=False,
-                logging_level=logging.ERROR,
-            )
+            if join:
+                ray.init(
+                    address=made.address,
+                    namespace=NAMESPACE,
+                    log_to_driver=False,
+                    logging_level=logging.ERROR,
+                )
             yield made
         finally:
             ray.shutdown()
             made.shutdown()
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port: int = found.getsockname()[1]
+        return port
 
 
 def kill_process(pid: int) -> None:

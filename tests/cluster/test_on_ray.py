@@ -1,6 +1,8 @@
 """Against a real Ray cluster: the same answers, and whatever dies, nothing is lost or doubled."""
 
 import multiprocessing
+import os
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,12 +13,16 @@ import pytest
 
 from tests.cluster.nodes import cluster, kill_node, kill_process, node_of
 from tests.cluster.streams import WIDTH, about, stream, vocabulary
-from unbounded.cluster import Sharded
+from unbounded.cluster import Sharded, calls
+from unbounded.cluster.queue import own_queue
 from unbounded.memory import Flat, Memory, Neighbors
 
 pytest.importorskip("ray")
 
 from unbounded.cluster.on_ray import OnRay
+
+# One worker starts one cluster for all of them.
+pytestmark = pytest.mark.xdist_group("ray-shards")
 
 K = 20
 
@@ -95,6 +101,39 @@ def test_a_shard_that_is_killed_with_a_batch_on_its_way_has_it_once(
         engine.kill()
 
 
+def test_a_shard_that_hangs_is_left_out_and_told_later(
+    made: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(calls, "RETRY", 2.0)
+    keys, words = stream(320)
+    engine = OnRay(tmp_path / "memory", about(), 2)
+    queue, said = own_queue(tmp_path / "memory", {"shards": 2}), list[str]()
+    memory = Sharded(
+        *(engine, vocabulary(), WIDTH), batch=32, patience=0.5, queue=queue, say=said.append
+    )
+    process = memory.stats()[1]["process"]
+    try:
+        memory.read(keys[:160], words[:160], K)
+        engine._patience = 3.0
+        os.kill(process, signal.SIGSTOP)
+        memory.read(keys[160:], words[160:], K)
+        assert memory.waiting > 0
+        assert "is slow: no answer in 3.0 s" in said[0]
+        os.kill(process, signal.SIGCONT)
+        engine._patience = 60.0
+        deadline = time.monotonic() + 120
+        while memory.waiting and time.monotonic() < deadline:
+            memory.flush()
+            time.sleep(0.1)
+        # Batches that it was sent before it hung came twice, and are there once.
+        check_whole(memory, words)
+    finally:
+        os.kill(process, signal.SIGCONT)
+        engine.kill()
+        queue.close()
+
+
 def _write(folder: str, address: str, document: str, count: int) -> None:
     """A writer in a process of its own; its vocabulary has other numbers for the same words."""
     from unbounded.cluster.address import Address
@@ -143,7 +182,7 @@ def test_two_write_and_a_third_asks_meanwhile(made: Any, tmp_path: Path) -> None
             found = reader.search(keys[7:8], 1)
             (place,) = reader.where(found.positions[0].tolist())
             assert place.document == name
-        assert reader.forget("near") == 300
+        assert reader.forget(["near"]) == 300
         left = reader.search(np.zeros((1, WIDTH), np.float32), 1000)
         assert all(w.startswith("further") for w in known.decode(left.words[0]))
         assert left.words.shape == (1, 300)

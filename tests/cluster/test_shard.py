@@ -116,7 +116,7 @@ def test_forgetting_is_as_if_never_read_and_in_no_file(tmp_path: Path) -> None:
         one.append([each])
         if name == "letter":
             other.append([each])
-    assert one.forget("diary") == 15
+    assert one.forget(["diary"]) == 15
     assert answers(one) == answers(other)
     assert b"hush" not in one._path.read_bytes()
     one._lock.release()
@@ -124,7 +124,7 @@ def test_forgetting_is_as_if_never_read_and_in_no_file(tmp_path: Path) -> None:
     assert answers(again) == answers(other)
     # It may come again.
     assert again.append([secret]) == 55
-    assert again.forget("nobody") == 0
+    assert again.forget(["nobody"]) == 0
 
 
 def test_a_forgetting_that_a_crash_cut_short_is_finished(
@@ -138,7 +138,7 @@ def test_a_forgetting_that_a_crash_cut_short_is_finished(
 
     monkeypatch.setattr(one, "_rebuild", crash)
     with pytest.raises(KeyboardInterrupt):
-        one.forget("diary")
+        one.forget(["diary"])
     one._lock.release()
     again = opened(tmp_path / "one")
     assert (again.held("diary"), again.held("letter")) == (0, 20)

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from unbounded.bench.scale import share_of
+from unbounded.cluster.merging import Merged
 from unbounded.cluster.opening import scratch
 from unbounded.corpus import Vocabulary
 from unbounded.memory import Auto, Memory, Neighbors, Pairs
@@ -40,10 +42,14 @@ def bench_cluster(
 ) -> dict[str, Any]:
     """Words a second of searching and then adding, by number of shards and block.
 
-    And queries a second while there is nothing to find: what the engine itself costs.
+    And queries a second while there is nothing to find: what the engine itself costs; and seconds
+    a query of what each shard has to do, in this process.
     """
     vocabulary = Vocabulary(f"w{i}" for i in range(WORDS))
-    figures: dict[str, Any] = {"entries": entries, "k": k, "words": words, "rows": []}
+    # Queries of a full memory while a row is measured: `asked_again` counts some of them.
+    queries = max(blocks) + words * len(blocks)
+    figures: dict[str, Any] = {"entries": entries, "k": k, "words": words, "queries": queries}
+    figures["rows"] = []
 
     def measure(name: str, count: int, memory: Pairs) -> None:
         # Once for nothing: what is compiled or fetched the first time is no part of it.
@@ -71,10 +77,41 @@ def bench_cluster(
         show(table({**figures, "rows": figures["rows"][-1:]}))
 
     measure("in this process", 0, Memory(Auto(WIDTH)))
+    figures["alone"] = {count: _alone(entries // count, share_of(k, count)) for count in shards}
+    figures["merge"] = max((_merging(4, k) - _merging(1, k)) / 3, 0.0)
     for count in shards:
         with scratch(f"{engine.partition('?')[0]}?shards={count}", "auto", WIDTH) as make:
             measure(f"{count} shard{'s' if count > 1 else ''}", count, make(vocabulary))
     return figures
+
+
+def _alone(entries: int, k: int) -> float:
+    """Seconds a query that searching takes in one shard's part, without any engine."""
+    memory = Memory(Auto(WIDTH))
+    for keys, ids in made_up(entries, seed=2):
+        memory.add(keys, ids)
+    _asking(memory, 1024, 1024, k)
+    return 1 / _asking(memory, 1024, 4096, k)
+
+
+def _merging(shards: int, k: int, rows: int = 1024) -> float:
+    """Seconds a query that merging the answers of shards takes in the reader."""
+    rng, words = np.random.default_rng(0), np.arange(WORDS)
+    shape = rows, share_of(k, shards)
+    squared = np.sort(rng.random((shards, *shape), np.float32))
+    places = rng.integers(0, WORDS, shape).astype(np.uint32)
+    took = []
+    for _ in range(5):
+        began = time.perf_counter()
+        for first in range(0, rows, 64):
+            some = slice(first, first + 64)
+            merged = Merged(64, k)
+            for shard in range(shards):
+                found = squared[shard, some], places[some], places[some]
+                merged.merge(*found, words, shards, shard)
+        took.append((time.perf_counter() - began) / rows)
+    # The first time it is compiled, and on a busy machine others come in between.
+    return min(took)
 
 
 def _reading(memory: Pairs, block: int, words: int, k: int, seed: int) -> float:

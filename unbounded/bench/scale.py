@@ -28,6 +28,12 @@ class Constants:
     """What the reader does for each word: its recent past, exactly, merging, handing on."""
     scan: float
     """An entry that a shard looks at."""
+    fixed: float = 0.0
+    """What a query costs a shard whatever it is asked for."""
+    merge: float = 0.0
+    """What each shard beyond the first adds to what the reader does for each word."""
+    again: float = 0.0
+    """The part of queries that each shard is asked again, for all k."""
     centroid: float = 2.4e-9
     """A centroid: 9 µs for 3,700 (docs/decisions.md, 36)."""
     width: int = 256
@@ -42,7 +48,7 @@ class Constants:
     def fitted(figures: Mapping[str, Any]) -> "Constants":
         """The constants of a run on this machine."""
         entries, k = int(figures["entries"]), int(figures["k"])
-        here, *spread = figures["rows"]
+        _, *spread = figures["rows"]
         calls, queries = [], []
         for row in spread:
             rates = {int(b): rate for b, rate in row["empty_queries_per_second"].items()}
@@ -52,18 +58,29 @@ class Constants:
             calls.append(call)
             queries.append(each / row["shards"])
         shard, call = np.polyfit([row["shards"] for row in spread], calls, 1)
-        search, one = (_fastest(row["words_per_second"]) for row in (here, spread[0]))
-        lists = 1.17 * math.sqrt(entries) * Constants.centroid
+        alone = {int(count): float(each) for count, each in figures["alone"].items()}
+        looked = [LOOKED_AT * share_of(k, count) for count in alone]
+        scanned = [each - _lists(entries / count) for count, each in alone.items()]
+        scan, fixed = np.polyfit(looked, scanned, 1)
         query = max(float(np.mean(queries)), 0.0)
-        largest = max(map(int, spread[0]["words_per_second"]))
-        asked = calls[0] / largest + query * spread[0]["shards"]
+        rates = spread[0]["words_per_second"]
+        asked = calls[0] / max(map(int, rates)) + query * spread[0]["shards"]
+        parts = [row["asked_again"] / row["shards"] / figures["queries"] for row in spread[1:]]
         return Constants(
             call=max(float(call), 0.0),
             shard=max(float(shard), 0.0),
             query=query,
-            own=max(one - search - asked, 0.0),
-            scan=max(search - lists, 0.0) / (LOOKED_AT * k),
+            own=max(_fastest(rates) - alone[1] - asked, 0.0),
+            scan=max(float(scan), 0.0),
+            fixed=max(float(fixed), 0.0),
+            merge=float(figures["merge"]),
+            again=float(np.mean(parts)),
         )
+
+
+def _lists(entries: float) -> float:
+    """Seconds to look at every centroid of a shard."""
+    return 1.17 * math.sqrt(entries) * Constants.centroid
 
 
 def _fastest(rates: Mapping[Any, float]) -> float:
@@ -100,8 +117,10 @@ def words_per_second(
     random = np.random.default_rng(seed)
     share = share_of(k, shards)
     held = entries / shards
-    lists = 1.17 * math.sqrt(held) * constants.centroid
-    search = block * (lists + min(LOOKED_AT * share, held) * constants.scan)
+    each = _lists(held) + constants.fixed
+    search = block * (each + min(LOOKED_AT * share, held) * constants.scan)
+    if shards > 1:
+        search += block * constants.again * (each + min(LOOKED_AT * k, held) * constants.scan)
     if cores is not None:
         search *= max(1.0, shards / cores)
     there = block * constants.width * 4 / bandwidth
@@ -109,7 +128,7 @@ def words_per_second(
     back = shards * block * share * constants.reply / bandwidth
     times = search * np.exp(random.normal(0, jitter, (rounds, shards)) - jitter**2 / 2)
     slowest = times.max(axis=1)
-    here = block * (constants.own + shards * constants.query)
+    here = block * (constants.own + (shards - 1) * constants.merge + shards * constants.query)
     took = slowest + 2 * latency + there + back + constants.call + shards * constants.shard + here
     return float(rounds * block / took.sum())
 

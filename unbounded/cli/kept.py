@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -57,9 +57,15 @@ def opened(
 
 @contextmanager
 def opened_on(
-    engine: str, folder: Path, model: Path | None, *, threads: int = 1, write: bool = False
+    engine: str,
+    folder: Path,
+    model: Path | None,
+    *,
+    threads: int = 1,
+    write: bool = False,
+    **when_away: Any,
 ) -> "Iterator[SpreadMemory]":
-    """A memory on the shards of an engine, opened."""
+    """A memory on the shards of an engine, opened; says when some are away, and back."""
     from unbounded.cluster.opening import described
     from unbounded.config import set_threads
     from unbounded.keep.spread import open_spread
@@ -69,7 +75,7 @@ def opened_on(
         if not write:
             raise StoreError(f"{folder} is not a memory on shards yet; read something into it")
         model = model or default_folder_trained()
-    with open_spread(folder, engine, model, threads=threads) as memory:
+    with open_spread(folder, engine, model, threads=threads, say=say, **when_away) as memory:
         yield memory
 
 

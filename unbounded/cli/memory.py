@@ -2,14 +2,18 @@
 
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from unbounded.cli.app import Engine, JsonFile, app, check_targets, size_or
-from unbounded.cli.kept import Folder, Model, opened, opened_on
+from unbounded.cli.kept import Folder, Model, asked, opened, opened_on
 from unbounded.console import late_meter, meter, say, write_json
 from unbounded.errors import SettingError
+
+if TYPE_CHECKING:
+    from unbounded.keep import KeptMemory
+    from unbounded.keep.spread import SpreadMemory
 
 group = typer.Typer(no_args_is_help=True, help="Look after a memory, and make it forget.")
 app.add_typer(group, name="memory")
@@ -72,17 +76,20 @@ def forget(
     engine: Engine = None,
     json_file: JsonFile = None,
 ) -> None:
-    """Be as if some words had never been read; 'memory compact' takes them out of the files too."""
+    """Be as if some words had never been read; 'memory compact' takes them out of the files too.
+
+    On shards whole documents go, and out of the files at once: NAME; those of which all was read
+    before DATE; those with a line in which PATTERN is found. There are no last words there.
+    """
     check_targets(json_file)
     try:
         when = None if before is None else datetime.fromisoformat(before)
     except ValueError:
         raise typer.BadParameter(f"{before!r} is not a date; write 2026-11-16") from None
     if engine is not None:
-        if document is None or (before, matching, last) != (None, None, None):
-            raise SettingError("a memory on shards forgets documents; give --document and no other")
         with opened_on(engine, memory_folder, model) as spread:
-            gone, left = spread.forget(document), len(spread)
+            gone = spread.forget(document, before=when, matching=matching, last=last)
+            left = len(spread)
         if json_file != "-":
             say(f"{gone:,} words forgotten, {left:,} left; they are in no file any more")
         if json_file is not None:
@@ -108,12 +115,23 @@ def check(
         bool, typer.Option("--deep", help="Read the whole journal again and compare.")
     ] = False,
     model: Model = None,
+    engine: Engine = None,
     json_file: JsonFile = None,
 ) -> None:
     """Verify every checksum and the journal against the state; say what to do."""
     check_targets(json_file)
-    with opened(memory_folder, model, mode="read") as memory, late_meter("reading again") as show:
-        found = memory.check(deep=deep, show=show)
+    memory: KeptMemory | SpreadMemory
+    if engine is not None and deep:
+        raise SettingError("shards have no network to read again with; leave --deep out")
+    if engine is not None:
+        with opened_on(engine, memory_folder, model) as memory:
+            found = memory.check()
+    else:
+        with (
+            opened(memory_folder, model, mode="read") as memory,
+            late_meter("reading again") as show,
+        ):
+            found = memory.check(deep=deep, show=show)
     if json_file != "-":
         for finding in found:
             typer.echo(str(finding))
@@ -126,15 +144,27 @@ def check(
 
 
 @group.command()
-def compact(memory_folder: Folder, model: Model = None, json_file: JsonFile = None) -> None:
+def compact(
+    memory_folder: Folder, model: Model = None, engine: Engine = None, json_file: JsonFile = None
+) -> None:
     """Write everything anew without what was forgotten."""
     check_targets(json_file)
+    if engine is not None:
+        with opened_on(engine, memory_folder, model) as spread:
+            sizes = spread.compact()
+        before, after = (sum(part) for part in zip(*sizes, strict=True))
+        _say_compact(memory_folder, before, after, json_file)
+        return
     with opened(memory_folder, model, mode="write") as memory:
         before = memory.stats()["bytes"]
         memory.compact()
         after = memory.stats()["bytes"]
+    _say_compact(memory_folder, before, after, json_file)
+
+
+def _say_compact(folder: Path, before: int, after: int, json_file: str | None) -> None:
     if json_file != "-":
-        say(f"{memory_folder}: {before:,} bytes before, {after:,} after")
+        say(f"{folder}: {before:,} bytes before, {after:,} after")
     if json_file is not None:
         write_json({"bytes_before": before, "bytes": after}, json_file)
 
@@ -144,16 +174,41 @@ def export(
     memory_folder: Folder,
     out: Annotated[Path, typer.Argument(metavar="FILE.parquet", help="Where to.")],
     model: Model = None,
+    engine: Engine = None,
     json_file: JsonFile = None,
 ) -> None:
     """Write every word with its document, line and time to a Parquet file."""
     check_targets(json_file, out)
-    with opened(memory_folder, model, mode="read") as memory:
+    with asked(engine, memory_folder, model, threads=1) as memory:
         count = memory.export(str(out))
     if json_file != "-":
         say(f"{out}: {count:,} words")
     if json_file is not None:
         write_json({"words": count}, json_file)
+
+
+@group.command()
+def drain(
+    memory_folder: Folder, engine: Engine = None, model: Model = None, json_file: JsonFile = None
+) -> None:
+    """Hand to the shards what waits on this machine since they were away; reading does it too."""
+    from unbounded.cluster.queue import queues_of, some_waits
+
+    check_targets(json_file)
+    if engine is None:
+        raise SettingError("only what shards missed can wait; give --engine, as when it was read")
+    waited = some_waits(memory_folder)
+    with opened_on(engine, memory_folder, model) as memory:
+        entries = len(memory)
+    left = some_waits(memory_folder)
+    if json_file != "-":
+        if not waited:
+            say(f"nothing waits in {queues_of(memory_folder)}")
+        elif left:
+            say("some is left: another process reads, and will hand it on itself")
+        say(f"{memory_folder}: {entries:,} entries")
+    if json_file is not None:
+        write_json({"entries": entries, "waited": waited, "left": left}, json_file)
 
 
 @group.command()

@@ -19,6 +19,7 @@ from unbounded.cli.app import (
     app,
     check_targets,
     say_damage,
+    size,
 )
 from unbounded.cli.kept import Folder, Model, opened, opened_on
 from unbounded.console import meter, say, write_json
@@ -54,12 +55,25 @@ def read(
         str, typer.Option(metavar="NAME", help="What to call standard input.")
     ] = "standard input",
     engine: Engine = None,
+    when_away: Annotated[
+        str,
+        typer.Option(
+            metavar="stop|queue",
+            help="If shards stay away: stop, or go on without them, and let what they miss wait "
+            "on this machine's disk until they are back.",
+        ),
+    ] = "stop",
+    patience: Annotated[
+        float, typer.Option(min=0.1, help="Seconds that a shard may be away before that.")
+    ] = 60.0,
+    queue_bytes: int = size("1G", "Bytes that may wait on disk."),
     threads: Threads = CORES,
     json_file: JsonFile = None,
 ) -> None:
     """Read texts into a memory, durably; make it if there is none. `-` follows a pipe."""
     from unbounded.corpus import Reader
     from unbounded.keep import Budget
+    from unbounded.keep.spread import SpreadMemory
 
     check_targets(json_file)
     limit = None if budget is None else Budget.parse(budget, policy)
@@ -69,6 +83,8 @@ def read(
     began, words, nats = time.monotonic(), 0, 0.0
     if engine is not None and budget is not None:
         raise SettingError("a memory on shards has no budget; leave --budget out")
+    if engine is None and when_away != "stop":
+        raise SettingError("only shards can be away; give --engine, or leave --when-away out")
     with ExitStack() as stack:
         memory: KeptMemory | SpreadMemory
         if engine is None:
@@ -77,7 +93,14 @@ def read(
             )
         else:
             memory = stack.enter_context(
-                opened_on(engine, memory_folder, model, threads=threads, write=True)
+                opened_on(
+                    *(engine, memory_folder, model),
+                    threads=threads,
+                    write=True,
+                    when_away=when_away,
+                    patience=patience,
+                    queue_bytes=queue_bytes,
+                )
             )
         show = None if surprise else stack.enter_context(meter("reading", None))
         sentences = _Sentences(memory.model.tokenizer) if surprise else None
@@ -94,8 +117,11 @@ def read(
         entries = len(memory)
         if (known := getattr(memory, "known", 0)) and json_file != "-":
             say(f"{known:,} words were there already and were passed over")
+        waiting = memory.waiting if isinstance(memory, SpreadMemory) else 0
     seconds = time.monotonic() - began
     perplexity = math.exp(nats / max(words, 1))
+    if waiting:
+        say(f"{waiting:,} words wait on disk for shards that are away; 'unbounded memory drain'")
     if json_file != "-":
         say(
             f"{memory_folder}: {words:,} words read, perplexity {perplexity:,.1f}; "
@@ -105,6 +131,7 @@ def read(
         figures: dict[str, Any] = {
             "words": words,
             "entries": entries,
+            "waiting": waiting,
             "perplexity": perplexity if words else None,
             "seconds": seconds,
             "words_per_second": words / seconds,

@@ -38,6 +38,14 @@ def reproduce(
     draw_only: Annotated[
         bool, typer.Option("--draw-only", help="Run nothing; draw what there are results of.")
     ] = False,
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Spread the cells over ray://HOST:PORT; corpora and work are folders that every "
+            "node sees [default: one after the other, here].",
+        ),
+    ] = None,
     threads: Threads = CORES,
 ) -> None:
     """Run the paper's experiments, then draw its tables and figures, and a page of both.
@@ -48,7 +56,7 @@ def reproduce(
     from unbounded.config import set_threads
     from unbounded.reproduce.experiments import load_experiment
     from unbounded.reproduce.page import draw_all
-    from unbounded.reproduce.run import run_experiment
+    from unbounded.reproduce.run import run_experiment, run_spread
     from unbounded.score.figures import require_matplotlib
 
     names = NAMES if what == "all" else (what,)
@@ -71,7 +79,12 @@ def reproduce(
 
     for experiment in loaded:
         results = experiments / "results" / f"{experiment.name}-{scale}.jsonl"
-        for result in run_experiment(experiment, corpora, work / scale, results, meters):
+        if engine is None:
+            running = run_experiment(experiment, corpora, work / scale, results, meters)
+        else:
+            place = corpora.absolute(), (work / scale).absolute(), threads
+            running = run_spread(experiment, place, results, engine)
+        for result in running:
             done += 1
             cell = result["cell"]
             say(f"{done} of {cells}: {experiment.name}, {cell['train']} → {cell['test']}")

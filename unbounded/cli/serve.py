@@ -42,6 +42,14 @@ def serve(
         bool, typer.Option(help="Let texts asked about at once share the network's steps.")
     ] = True,
     quiet: Annotated[bool, typer.Option("--quiet", help="No line a request.")] = False,
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Where the shards are of memories there that have some: ray://HOST:PORT; /metrics "
+            "shows each shard.",
+        ),
+    ] = None,
 ) -> None:
     """Serve memories over HTTP, with a page; a line of JSON a request on standard error."""
     from unbounded.errors import MissingExtra
@@ -52,6 +60,8 @@ def serve(
         from unbounded.serve.running import serve as run
     except ImportError as error:
         raise MissingExtra(f"{error.name}, which the service needs,", "serve") from None
+    if engine is not None:
+        _check_engine(engine)
     # Before the model is loaded: a refusal need not wait for that.
     chosen_keys(root, host, without_keys=without_keys)
     limits = Limits(body=max_body << 20, memories=max_memories, seconds=seconds, grace=grace)
@@ -65,8 +75,18 @@ def serve(
         without_keys=without_keys,
         batched=batching,
         quiet=quiet,
+        engine=engine,
         say=say,
     )
+
+
+def _check_engine(engine: str) -> None:
+    """Refuse what is no address; one that does not answer yet is waited for."""
+    from unbounded.cluster import Address
+    from unbounded.errors import SettingError
+
+    if Address.parse(engine).host is None:
+        raise SettingError("ray://local has no shards that are there already; give ray://HOST:PORT")
 
 
 def _model(root: Path, model: Path | None) -> "Pretrained":

@@ -5,15 +5,17 @@ from collections.abc import Callable, Sequence
 from typing import Any, final
 
 from unbounded.cluster.shard import Shard
-from unbounded.errors import EngineError
+from unbounded.errors import Away
 
 Pending = Callable[[], Any]
 """Gives the answer of a call that was begun, and waits for it; `Away` if the shard died."""
 
+PATIENCE = 60.0
+"""Seconds for which a shard may be away before reading stops, or goes on without it."""
 
-@final
-class Away(EngineError):
-    """A shard did not answer; asked again, another process may."""
+QUICK = ("search", "append", "held", "where", "words")
+"""Calls that a shard must answer in that time. Others take as long as they take: a large shard
+forgets, or is started again."""
 
 
 class Engine(ABC):
@@ -33,6 +35,22 @@ class Engine(ABC):
     @abstractmethod
     def revive(self, shard: int) -> None:
         """Make sure that a shard that was away is coming back; does not wait for it."""
+
+    def gone(self) -> str | None:
+        """Why the engine as a whole is away, if that is known."""
+        return None
+
+    def answers(self, shard: int) -> bool:
+        """Whether a shard that was away answers now; does not wait for long."""
+        try:
+            self.revive(shard)
+            self.begin(shard, "held", "")()
+        except Away:
+            return False
+        return True
+
+    def close(self) -> None:  # noqa: B027 - most have nothing to do
+        """Let go of the engine; the shards stay."""
 
     def every(self, method: str, *args: Any) -> list[Any]:
         """What all shards answer; stops at the first that is away."""

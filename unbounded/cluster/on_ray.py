@@ -5,17 +5,20 @@ import hashlib
 import logging
 import os
 import shutil
+import socket
 import tempfile
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
 
 from unbounded.cluster.address import Address
-from unbounded.cluster.engine import Away, Engine, Pending
+from unbounded.cluster.engine import PATIENCE, QUICK, Engine, Pending
 from unbounded.cluster.shard import Shard
-from unbounded.errors import EngineError, MissingExtra, UnboundedError
+from unbounded.errors import Away, EngineError, MissingExtra, UnboundedError
 
 NAMESPACE = "unbounded"
 
@@ -25,13 +28,17 @@ STORE_BYTES = 200_000_000
 
 def connect(address: Address) -> None:
     """Join the cluster, or start one of this process alone; joined already is joined."""
-    ray = _ray()
+    ray = ray_module()
     if ray.is_initialized():
         return
     address.check()
     # No figures to anybody.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    # Ray would end this process, without a word of ours, when the head is away for a minute.
+    os.environ.setdefault("RAY_gcs_rpc_server_reconnect_timeout_s", "600")
     logging.getLogger("ray").setLevel(logging.ERROR)
+    if address.host is not None:
+        _show_token(address)
     quiet = {"log_to_driver": False, "logging_level": logging.ERROR, "namespace": NAMESPACE}
     try:
         with warnings.catch_warnings():
@@ -56,9 +63,54 @@ def connect(address: Address) -> None:
         ) from error
 
 
+def _show_token(address: Address) -> None:
+    """Join as `ray start --address` does: with this user's token, if the cluster wants one."""
+    with suppress(ImportError, AttributeError):
+        from ray._private.authentication import authentication_token_setup as tokens
+
+        # To show one where none is wanted is as bad: the cluster would be refused by us.
+        if not _wants_token(address):
+            return
+        shown = tokens.maybe_enable_token_auth_if_token_available(warn_if_disabled=False)
+        if not shown or _wants_token(address):
+            raise EngineError(
+                f"{address} wants {'another' if shown else 'a'} token; copy the file "
+                "~/.ray/auth_token of the machine of its head to this one"
+            )
+
+
+def _wants_token(address: Address) -> bool:
+    """Whether the cluster refuses us for want of a token."""
+    from ray._raylet import GcsClient  # type: ignore[attr-defined]
+    from ray.exceptions import AuthenticationError
+
+    try:
+        with _silence():
+            GcsClient(address=f"{address.host}:{address.port}")
+    except AuthenticationError:
+        return True
+    except Exception:
+        # Joining will say what is wrong.
+        return False
+    return False
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """Keep what is written below Python from the terminal."""
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
+
+
 def disconnect() -> None:
     """Leave the cluster; `ray://local` ends with it."""
-    _ray().shutdown()
+    ray_module().shutdown()
 
 
 def _end(place: str) -> None:
@@ -67,7 +119,8 @@ def _end(place: str) -> None:
     shutil.rmtree(place, ignore_errors=True)
 
 
-def _ray() -> Any:
+def ray_module() -> Any:
+    """The package, or one line that says how to get it."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -75,6 +128,18 @@ def _ray() -> Any:
     except ImportError:
         raise MissingExtra("ray, which spreads a memory over machines,", "cluster") from None
     return ray
+
+
+@dataclass
+class _Put:
+    """An array in the engine's shared memory, to be put there again if it was lost."""
+
+    array: Any
+    reference: Any
+    era: int
+
+    def __len__(self) -> int:
+        return len(self.array)
 
 
 @final
@@ -87,10 +152,21 @@ class OnRay(Engine):
     """
 
     def __init__(
-        self, folder: Path, about: Mapping[str, Any], count: int, *, threads: int = 1
+        self,
+        folder: Path,
+        about: Mapping[str, Any],
+        count: int,
+        *,
+        threads: int = 1,
+        patience: float = PATIENCE,
+        check: Callable[[], None] = lambda: None,
     ) -> None:
+        """`check` raises `Away` if the engine as a whole does not answer."""
         self.count = count
-        self._ray = _ray()
+        self._check = check
+        self._patience, self._era = patience, 0
+        self._looked = 0.0
+        self._ray = ray_module()
         self._folder = folder.absolute()
         self._about, self._threads = dict(about), threads
         with warnings.catch_warnings():
@@ -125,37 +201,82 @@ class OnRay(Engine):
 
     def share(self, array: Any) -> Any:
         """A reference into the engine's shared memory."""
-        return self._ray.put(array)
+        self._check_node()
+        return _Put(array, self._ray.put(array), self._era)
+
+    def _check_node(self) -> None:
+        """Refuse to put an array where no node is any more: Ray would end this process."""
+        if time.monotonic() < self._looked + 1:
+            return
+        self._looked = time.monotonic()
+        path = self._ray._private.worker._global_node.raylet_socket_name
+        with socket.socket(socket.AF_UNIX) as node:
+            try:
+                node.connect(path)
+            except OSError:
+                raise EngineError(
+                    "the node of this machine has ended; what was acknowledged is on the shards' "
+                    "disks: start it again with 'ray start' and read on"
+                ) from None
+
+    def _given(self, arg: Any) -> Any:
+        if not isinstance(arg, _Put):
+            return arg
+        if arg.era != self._era:
+            # A node may have taken it along when it died.
+            self._check_node()
+            arg.reference, arg.era = self._ray.put(arg.array), self._era
+        return arg.reference
 
     def begin(self, shard: int, method: str, *args: Any) -> Pending:
         """Send the call."""
         try:
-            answer = getattr(self._shards[shard], method).remote(*args)
+            answer = getattr(self._shards[shard], method).remote(*map(self._given, args))
         except self._ray.exceptions.RayActorError as error:
             return _failing(Away(str(error)))
-        return lambda: self._get(shard, answer)
+        # What others take as long as they take: a large shard forgets, or is started again.
+        patience = self._patience if method in QUICK else None
+        return lambda: self._get(shard, answer, patience)
 
-    def _get(self, shard: int, answer: Any) -> Any:
+    def _get(self, shard: int, answer: Any, patience: float | None) -> Any:
         errors = self._ray.exceptions
         try:
-            return self._ray.get(answer)
+            return self._ray.get(answer, timeout=patience)
         except errors.RayTaskError as error:
             cause = error.cause
             if isinstance(cause, UnboundedError):
                 raise cause from None
+            if isinstance(cause, errors.ObjectLostError):
+                raise Away(f"what shard {shard} was asked was lost on its way") from error
             raise EngineError(
                 f"shard {shard} of {self._folder} failed ({cause!r}); look at its folder and at "
                 "the engine's logs"
             ) from error
+        except errors.GetTimeoutError as error:
+            raise Away(f"shard {shard} of {self._folder} is slow: no answer in {patience} s") from (
+                error
+            )
         except (errors.RayActorError, errors.ObjectLostError, errors.RaySystemError) as error:
             raise Away(f"shard {shard} of {self._folder} is away ({error})") from error
 
     def revive(self, shard: int) -> None:
         """Find the actor again; if it is gone for good, start another."""
         time.sleep(0.1)
+        # To ask a head that is away is to wait for it.
+        self._check()
+        self._era += 1
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             self._shards[shard] = self._start(shard)
+
+    def answers(self, shard: int) -> bool:
+        """Ask, and wait a moment."""
+        try:
+            self.revive(shard)
+            call = self._shards[shard].held.remote("")
+            return bool(self._ray.wait([call], timeout=3.0)[0]) and self._get(shard, call, 5.0) == 0
+        except (Away, self._ray.exceptions.RayActorError):
+            return False
 
     def kill(self) -> None:
         """End all shards of this memory on the cluster; their folders stay."""

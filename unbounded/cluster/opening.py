@@ -4,11 +4,13 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from unbounded.cluster.address import Address
-from unbounded.cluster.engine import Engine
+from unbounded.cluster.bridge import Bridge
+from unbounded.cluster.engine import PATIENCE, Engine
 from unbounded.cluster.on_ray import OnRay, connect
 from unbounded.cluster.shard import KINDS
 from unbounded.cluster.sharded import Sharded
@@ -41,7 +43,14 @@ def described(folder: Path) -> dict[str, Any] | None:
         raise StoreError(f"{path} is damaged ({error}); restore it from a copy") from None
 
 
-def opened(folder: Path, address: str, about: Mapping[str, Any], *, threads: int = 1) -> Engine:
+def opened(
+    folder: Path,
+    address: str,
+    about: Mapping[str, Any],
+    *,
+    threads: int = 1,
+    patience: float = PATIENCE,
+) -> Engine:
     """The shards of a memory, started if they are not there; made if there is none.
 
     `about` is what a shard must be: width, index, exact, model.
@@ -58,7 +67,10 @@ def opened(folder: Path, address: str, about: Mapping[str, Any], *, threads: int
             "move it: 'unbounded memory move'"
         )
     connect(where)
-    engine = OnRay(folder, {**about, "shards": had["shards"]}, had["shards"], threads=threads)
+    count = had["shards"]
+    settled = {**about, "shards": count}
+    check = partial(where.check, 1.0)
+    engine = OnRay(folder, settled, count, threads=threads, patience=patience, check=check)
     for shard, stats in enumerate(engine.every("stats")):
         for name in ("model", "width", "index", "exact"):
             if stats[name] != about[name]:
@@ -70,6 +82,24 @@ def opened(folder: Path, address: str, about: Mapping[str, Any], *, threads: int
     if not (folder / NAME).exists():
         write_file(RealDisk(), folder / NAME, sealed(had))
     return engine
+
+
+def apart(
+    folder: Path, address: str, about: Mapping[str, Any], *, threads: int, patience: float
+) -> Engine:
+    """The shards of a memory through a process of its own, now or when the engine is there."""
+    where = Address.parse(address)
+    if where.host is None:
+        raise SettingError(
+            "ray://local ends with this process and cannot be away; leave it to stop"
+        )
+    had = described(folder)
+    count = where.shards or SHARDS if had is None else had["shards"]
+    if had is None:
+        # A new memory is made on its engine, or not at all.
+        where.check()
+    join = partial(opened, folder, address, dict(about), threads=threads, patience=patience)
+    return Bridge(join, count, partial(where.check, 1.0), patience)
 
 
 @contextmanager

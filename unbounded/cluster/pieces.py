@@ -10,12 +10,15 @@ from jaxtyping import Bool
 
 from unbounded.types import Distances, Hidden, Ids
 
-ENTRIES, GONE = 4, 5
-"""Kinds of a shard's records, beyond those of a memory's journal."""
+ENTRIES, GONE, DRAINED = 4, 5, 6
+"""Kinds of records of shards and queues, beyond those of a memory's journal."""
 
 _CODED = np.float32(0.9)
 
 _HEAD = struct.Struct("<dQIIIII")
+
+HEAD_BYTES = _HEAD.size
+"""Bytes of a piece that say when it was read."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,11 @@ class Piece:
     lines: Ids
     words: Sequence[str]
     keys: Hidden
+
+    @property
+    def shard(self) -> int:
+        """The shard that it belongs to, of `step` shards."""
+        return self.first % self.step
 
     @property
     def ordinal(self) -> int:
@@ -56,6 +64,13 @@ class Piece:
         parts = self.lines[some], self.words[some], self.keys[some]
         return Piece(self.document, self.first, self.step, self.time, *parts)
 
+    def without_keys(self) -> "Piece":
+        """The same with keys of no numbers."""
+        return Piece(
+            *(self.document, self.first, self.step, self.time, self.lines, self.words),
+            self.keys[:, :0],
+        )
+
 
 def to_payload(piece: Piece) -> bytes:
     """A piece as bytes, for the journal."""
@@ -64,6 +79,11 @@ def to_payload(piece: Piece) -> bytes:
     head = _HEAD.pack(piece.time, piece.first, piece.step, count, width, len(name), len(words))
     lines = np.ascontiguousarray(piece.lines, "<i4").tobytes()
     return head + name + lines + words + np.ascontiguousarray(piece.keys, "<f4").tobytes()
+
+
+def time_of(head: bytes) -> float:
+    """When a piece was read, from its first bytes."""
+    return float(_HEAD.unpack(head)[0])
 
 
 def from_payload(payload: memoryview) -> Piece:

@@ -2,25 +2,43 @@
 
 import os
 import secrets
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, final
 
 import numpy as np
 
+from unbounded.cluster.checking import Found as Findings
+from unbounded.cluster.checking import findings
 from unbounded.cluster.contents import Contents, Stretch
-from unbounded.cluster.pieces import ENTRIES, GONE, Found, Piece, Place, from_payload, to_payload
+from unbounded.cluster.pieces import (
+    ENTRIES,
+    GONE,
+    HEAD_BYTES,
+    Found,
+    Piece,
+    Place,
+    from_payload,
+    time_of,
+    to_payload,
+)
+from unbounded.cluster.rewriting import write_journal
 from unbounded.corpus import Vocabulary
 from unbounded.errors import EngineError, StoreError
 from unbounded.memory import Auto, Flat, Memory
 from unbounded.memory.threads import set_search_threads
 from unbounded.states import part, under
 from unbounded.store.acknowledged import Acknowledged, read_mark
-from unbounded.store.disk import ASIDE, RealDisk, sync_folder, write_all, write_file
+from unbounded.store.disk import ASIDE, RealDisk, sync_folder, write_file
 from unbounded.store.journal import Journal, check_start, damaged, scan
-from unbounded.store.layout import journal_path, remove, snapshot_path, snapshot_paths
-from unbounded.store.lock import Lock
+from unbounded.store.layout import (
+    folder_bytes,
+    journal_path,
+    remove,
+    snapshot_path,
+    snapshot_paths,
+)
+from unbounded.store.lock import lock_within
 from unbounded.store.records import HEAD, START, json_payload, read_json, record_at, to_bytes
 from unbounded.store.snapshot import (
     Snapshot,
@@ -62,23 +80,13 @@ class Shard:
         self._disk = RealDisk()
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            self._lock = self._locked(patience)
+            self._lock = lock_within(self._disk, self.folder, patience)
             self.about = self._described(about)
             self._open()
         except OSError as error:
             raise StoreError(
                 f"{folder} cannot be opened ({error.strerror}); choose another place"
             ) from error
-
-    def _locked(self, patience: float) -> Lock:
-        deadline = time.monotonic() + patience
-        while True:
-            try:
-                return Lock(self._disk, self.folder)
-            except StoreError:
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.05)
 
     def _described(self, about: Mapping[str, Any]) -> dict[str, Any]:
         """What the shard is; refuses to be another."""
@@ -187,9 +195,14 @@ class Shard:
         self._mark.mark(_GENERATION, self._end)
         return places
 
-    def forget(self, document: str) -> int:
-        """Be as if a document had never been read, in the files too; how many entries are gone."""
-        names = self._contents.names_like(document)
+    def forget(self, documents: Sequence[str], parts: bool = True) -> int:
+        """Be as if documents had never been read, in the files too; how many entries are gone.
+
+        With `parts`, those that a file's documents are called by, NAME#2, …, go with NAME.
+        """
+        like = self._contents.names_like if parts else lambda name: [name]
+        known = self._contents.lengths()
+        names = [one for name in documents for one in like(name) if one in known]
         if not names:
             return 0
         self._write([(GONE, json_payload({"documents": names}))])
@@ -200,6 +213,20 @@ class Shard:
         self._rebuild()
         self._compact()
         return gone
+
+    def compact(self) -> tuple[int, int]:
+        """Write journal and snapshot anew; bytes before and after."""
+        before = folder_bytes(self.folder)
+        for path in snapshot_paths(self.folder, _GENERATION):
+            remove(path)
+        self._compact()
+        self.snapshot()
+        return before, folder_bytes(self.folder)
+
+    def check(self) -> Findings:
+        """Every checksum again, and the files against what is known; what is wrong."""
+        known = self._contents, len(self.memory)
+        return findings(self._path, self._file, self._end, *known)
 
     def _drop(self, names: Sequence[str]) -> int:
         """Leave documents out of the contents; the index is to be made again."""
@@ -234,19 +261,8 @@ class Shard:
     def _compact(self) -> None:
         """Write a journal of what is left; the rename is the switch."""
         aside = self._path.with_name(self._path.name + ASIDE)
-        file = self._disk.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-        end, contents = len(START), Contents()
-        try:
-            write_all(self._disk, file, START)
-            for number, each in enumerate(self._contents.stretches()):
-                data = to_bytes(ENTRIES, number, to_payload(self._piece(each)))
-                write_all(self._disk, file, data)
-                name = self._contents.documents[each.document]
-                contents.append(name, each.ordinal, each.count, each.step, end, number)
-                end += len(data)
-            self._disk.sync(file)
-        finally:
-            os.close(file)
+        left = (self._piece(each) for each in self._contents.stretches())
+        contents, end = write_journal(self._disk, aside, left)
         # The mark is of the longer journal: from here on it would speak of damage.
         remove(self.folder / "acknowledged")
         self._disk.replace(aside, self._path)
@@ -334,6 +350,19 @@ class Shard:
                 out.append(kept.upto(count))
         return out
 
+    def texts(self, document: str, start: int, stop: int) -> list[Piece]:
+        """The same without keys."""
+        return [piece.without_keys() for piece in self.entries(document, start, stop)]
+
+    def latest(self) -> dict[str, float]:
+        """When something was last read of each document."""
+        out: dict[str, float] = {}
+        for each in self._contents.stretches():
+            name = self._contents.documents[each.document]
+            head = os.pread(self._file, HEAD_BYTES, each.start + HEAD.size)
+            out[name] = max(out.get(name, 0.0), time_of(head))
+        return out
+
     def keep(self, name: str, data: bytes) -> None:
         """Keep something small of a reader's under a name, durably."""
         write_file(self._disk, self.folder / f"{_KEPT}{name}", data)
@@ -345,12 +374,11 @@ class Shard:
 
     def stats(self) -> dict[str, Any]:
         """Entries, documents, words and bytes."""
-        files = [path for path in self.folder.rglob("*") if path.is_file()]
         return {
             "entries": len(self.memory),
             "documents": self._contents.lengths(),
             "words": len(self._vocabulary),
-            "bytes": sum(path.stat().st_size for path in files),
+            "bytes": folder_bytes(self.folder),
             "bytes_in_memory": self.memory.bytes,
             "process": os.getpid(),
             "folder": str(self.folder),

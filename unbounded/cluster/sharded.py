@@ -8,12 +8,13 @@ from typing import Any, final
 import numpy as np
 
 from unbounded.cluster.calls import Calls
-from unbounded.cluster.engine import Engine, Pending
+from unbounded.cluster.engine import PATIENCE, Engine, Pending
 from unbounded.cluster.merging import Merged
 from unbounded.cluster.pieces import Found, Place
+from unbounded.cluster.queue import Queue
 from unbounded.cluster.recent import Recent
 from unbounded.corpus import Vocabulary
-from unbounded.errors import MemoryFault, SettingError
+from unbounded.errors import EngineError, MemoryFault, SettingError
 from unbounded.memory import IndexEvent, Neighbors, Pairs
 from unbounded.memory.pairs import check_pairs
 from unbounded.memory.threads import in_parallel
@@ -22,9 +23,6 @@ from unbounded.types import Hidden, Ids
 BATCH = 1024
 """Pairs that are handed to the shards together, at fixed counts however the stream is cut. The
 fewer, the more calls; the more, the longer the exact search of what is still here."""
-
-PATIENCE = 60.0
-"""Seconds for which a shard may be away before reading stops."""
 
 # Rows at a time that are merged where they will be looked at.
 _ROWS = 64
@@ -55,10 +53,13 @@ class Sharded(Pairs):
         batch: int = BATCH,
         document: str = "stream",
         patience: float = PATIENCE,
+        queue: Queue | None = None,
+        say: Callable[[str], None] = lambda line: None,
     ) -> None:
+        """With a queue, reading goes on without shards that are away, and `say` is told."""
         if batch < 1:
             raise SettingError(f"batches of {batch} pairs; give at least 1")
-        self._calls = Calls(engine, patience)
+        self._calls = Calls(engine, patience, queue, say)
         self._vocabulary, self._batch = vocabulary, batch
         self._recent = Recent(width, document)
         self._lines: Ids | None = None
@@ -203,7 +204,7 @@ class Sharded(Pairs):
         asked = []
         for shard in range(self._calls.count):
             call = ("search", shared, share, self._epochs[shard], len(self._tables[shard]))
-            asked.append((call, self._calls.engine.begin(shard, *call)))
+            asked.append((call, self._calls.begin(shard, *call)))
         return asked
 
     def _found(self, shard: int, call: tuple[Any, ...], begun: Pending | None = None) -> Found:
@@ -284,6 +285,7 @@ class Sharded(Pairs):
         if len(self._recent):
             self._send()
         self._calls.every("held", "")
+        self._calls.try_again()
 
     def answer(self, shard: int, method: str, *args: Any) -> Any:
         """What a shard answers, once it has all that was handed to it before."""
@@ -323,12 +325,22 @@ class Sharded(Pairs):
             found |= part
         return [found[position] for position in sorted(found)]
 
-    def forget(self, document: str) -> int:
-        """Be as if a document had never been read, on every shard; how many entries are gone."""
+    def forget(self, documents: Sequence[str], *, parts: bool = True) -> int:
+        """Be as if documents had never been read, on every shard; how many entries are gone."""
         self.flush()
-        gone = sum(map(int, self._calls.every("forget", document)))
+        self._check_all_there()
+        gone = sum(map(int, self._calls.every("forget", documents, parts)))
         self._calls.held = [int(stats["entries"]) for stats in self.stats()]
         return gone
+
+    def _check_all_there(self) -> None:
+        if away := sorted(self._calls.away):
+            raise EngineError(f"shards {away} are away, and this needs all; try again later")
+
+    @property
+    def waiting(self) -> int:
+        """How many words wait on disk for shards that are away."""
+        return self._calls.waiting
 
     def stats(self) -> list[dict[str, Any]]:
         """What each shard says of itself."""

@@ -5,6 +5,9 @@ from datetime import datetime
 
 import numpy as np
 
+from unbounded.cluster import Engine
+from unbounded.cluster.gathering import lines_of
+from unbounded.cluster.moving import lengths
 from unbounded.corpus import Splitter
 from unbounded.errors import SettingError
 from unbounded.store import Store
@@ -22,12 +25,7 @@ def chosen(
     last: int | None = None,
 ) -> Ranges:
     """The positions that one of the four ways to say it names, those already gone left out."""
-    given = [value for value in (document, before, matching, last) if value is not None]
-    if len(given) != 1:
-        raise SettingError(
-            f"{len(given)} ways to say what to forget were given; give one of document, before, "
-            "matching and last"
-        )
+    _check_one(document, before, matching, last)
     if document is not None:
         ranges = _document(store, document)
     elif before is not None:
@@ -38,6 +36,57 @@ def chosen(
         assert last is not None
         ranges = _last(store, last)
     return _still_there(store, ranges)
+
+
+def chosen_documents(
+    engine: Engine,
+    splitter: Splitter,
+    *,
+    document: str | None = None,
+    before: datetime | None = None,
+    matching: str | None = None,
+    last: int | None = None,
+) -> list[str]:
+    """The documents on shards that one of three ways to say it names.
+
+    A document is there as a whole or not at all: what was read in it depends on its beginning.
+    """
+    _check_one(document, before, matching, last)
+    if document is not None:
+        return [document]
+    if before is not None:
+        latest: dict[str, float] = {}
+        for part in engine.every("latest"):
+            for name, time in part.items():
+                latest[name] = max(latest.get(name, 0.0), time)
+        return sorted(name for name, time in latest.items() if time < before.timestamp())
+    if matching is not None:
+        wanted = _pattern(matching)
+        return sorted(
+            name
+            for name, length in lengths(engine).items()
+            if any(wanted.search(splitter.plain(line)) for line in lines_of(engine, name, length))
+        )
+    raise SettingError(
+        "words that many read into shards have no common order, so there are no last ones; give "
+        "--document, --before or --matching"
+    )
+
+
+def _check_one(*ways: object) -> None:
+    given = [value for value in ways if value is not None]
+    if len(given) != 1:
+        raise SettingError(
+            f"{len(given)} ways to say what to forget were given; give one of document, before, "
+            "matching and last"
+        )
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    try:
+        return re.compile(text, re.IGNORECASE)
+    except re.error as error:
+        raise SettingError(f"{text!r} is not a regular expression ({error})") from None
 
 
 def _document(store: Store, name: str) -> Ranges:
@@ -62,10 +111,7 @@ def _before(store: Store, when: datetime) -> Ranges:
 
 def _matching(store: Store, pattern: str, splitter: Splitter) -> Ranges:
     """Whole lines in whose plain text the pattern is found; case is ignored."""
-    try:
-        wanted = re.compile(pattern, re.IGNORECASE)
-    except re.error as error:
-        raise SettingError(f"{pattern!r} is not a regular expression ({error})") from None
+    wanted = _pattern(pattern)
     lines = store.ledger.lines()
     words = [word for block, _ in store.blocks() for word in block.words]
     found = [

@@ -1,8 +1,9 @@
 """A memory on shards, opened: many may read into it at once, and many may ask."""
 
 import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, final
@@ -10,11 +11,17 @@ from typing import Any, final
 import numpy as np
 
 from unbounded.cluster import Address, Engine, Sharded
-from unbounded.cluster.opening import described, opened
+from unbounded.cluster.calls import drain
+from unbounded.cluster.engine import PATIENCE
+from unbounded.cluster.opening import apart, described, opened
+from unbounded.cluster.queue import LIMIT, Queue, own_queue, some_waits
 from unbounded.config import MemoryConfig, build_online
 from unbounded.corpus import Block, Line, Vocabulary, blocks, lines_of, read_sentences
 from unbounded.errors import SettingError, StoreError
+from unbounded.keep.care import Finding
+from unbounded.keep.export import export_shards
 from unbounded.keep.foreseeing import foreseen
+from unbounded.keep.forgetting import chosen_documents
 from unbounded.keep.prediction import Prediction
 from unbounded.keep.surprise import Surprise
 from unbounded.lm import Pretrained, RecurrentModel, load_model
@@ -30,6 +37,8 @@ BLOCK = 1024
 
 MIND = "mind"
 
+WHEN_AWAY = ("stop", "queue")
+
 
 def open_spread(
     path: str | Path,
@@ -38,11 +47,20 @@ def open_spread(
     *,
     config: MemoryConfig | None = None,
     threads: int = 1,
+    when_away: str = "stop",
+    patience: float = PATIENCE,
+    queue_bytes: int = LIMIT,
+    say: Callable[[str], None] = lambda line: None,
 ) -> "SpreadMemory":
     """Open a memory on the shards of an engine, and make it if there is none.
 
-    `engine` is an address such as `ray://HOST:PORT`; `config` is for a new memory, and stays.
+    `engine` is an address such as `ray://HOST:PORT`; `config` is for a new memory, and stays. If
+    shards stay away for `patience` seconds, reading stops, or with `when_away="queue"` goes on
+    without them: what they miss waits on disk, and `say` is told. It is handed on when they are
+    back, or when the memory is next opened from this machine.
     """
+    if when_away not in WHEN_AWAY:
+        raise SettingError(f"{when_away!r} when shards are away; use {' or '.join(WHEN_AWAY)}")
     folder = Path(path)
     Address.parse(engine)
     had = described(folder)
@@ -66,7 +84,21 @@ def open_spread(
     if had is not None:
         # Another machine may have the same model elsewhere.
         about["path"] = had["path"]
-    return SpreadMemory(folder, opened(folder, engine, about, threads=threads), loaded, config)
+    if when_away == "stop":
+        shards = opened(folder, engine, about, threads=threads, patience=patience)
+    else:
+        shards = apart(folder, engine, about, threads=threads, patience=patience)
+    queue = None
+    if when_away == "queue" or some_waits(folder):
+        known = {name: about[name] for name in ("model", "width")}
+        queue = own_queue(folder, {**known, "shards": shards.count}, queue_bytes)
+        for event in queue.events:
+            say(event)
+    if when_away == "stop" and queue is not None:
+        drain(shards, queue, patience, say)
+        queue.close()
+        queue = None
+    return SpreadMemory(folder, shards, loaded, config, patience=patience, queue=queue, say=say)
 
 
 @final
@@ -79,9 +111,17 @@ class SpreadMemory:
     """
 
     def __init__(
-        self, folder: Path, engine: Engine, model: Pretrained, config: MemoryConfig
+        self,
+        folder: Path,
+        engine: Engine,
+        model: Pretrained,
+        config: MemoryConfig,
+        *,
+        patience: float = PATIENCE,
+        queue: Queue | None = None,
+        say: Callable[[str], None] = lambda line: None,
     ) -> None:
-        self.folder, self.engine, self.model = folder, engine, model
+        self.folder, self.engine, self.model, self._queue = folder, engine, model, queue
         self.events: list[str] = []
         self.known = 0
         """Words that were there already, and were not read again."""
@@ -91,7 +131,8 @@ class SpreadMemory:
         made: list[Sharded] = []
 
         def pairs(vocabulary: Vocabulary) -> Sharded:
-            made.append(Sharded(engine, vocabulary, model.lm.key_width))
+            width = model.lm.key_width
+            made.append(Sharded(engine, vocabulary, width, patience=patience, queue=queue, say=say))
             return made[-1]
 
         self.online: OnlineModel = build_online(model, self._size, experts, config, pairs=pairs)
@@ -102,6 +143,11 @@ class SpreadMemory:
 
     def __len__(self) -> int:
         return len(self.memory)
+
+    @property
+    def waiting(self) -> int:
+        """How many words wait on disk for shards that are away."""
+        return self.memory.waiting
 
     # Reading.
 
@@ -231,14 +277,44 @@ class SpreadMemory:
 
     # Care.
 
-    def forget(self, document: str) -> int:
-        """Be as if a document had never been read, in every file; how many words are gone."""
-        gone = self.memory.forget(document)
-        if not gone:
+    def forget(
+        self,
+        document: str | None = None,
+        *,
+        before: datetime | None = None,
+        matching: str | None = None,
+        last: int | None = None,
+    ) -> int:
+        """Be as if documents had never been read, in every file; how many words are gone.
+
+        Always whole documents: one by name, those of which all was read before a time, or those
+        with a line that matches.
+        """
+        where = self.engine, self.model.tokenizer
+        names = chosen_documents(
+            *where, document=document, before=before, matching=matching, last=last
+        )
+        gone = self.memory.forget(names, parts=document is not None)
+        if not gone and document is not None:
             raise SettingError(
                 f"{self.folder} has no document named {document!r}; give a name as it was read"
             )
         return gone
+
+    def check(self) -> list[Finding]:
+        """Every checksum on every shard again; what is wrong, and what to do."""
+        return [Finding(*each) for part in self._every("check") for each in part]
+
+    def compact(self) -> list[tuple[int, int]]:
+        """Write journal and snapshot of every shard anew; bytes before and after, by shard."""
+        return [(before, after) for before, after in self._every("compact")]
+
+    def export(self, path: str | Path) -> int:
+        """Write every word with its document, line and time to a Parquet file; how many."""
+        return export_shards(self.engine, path)
+
+    def _every(self, method: str) -> list[Any]:
+        return [self.memory.answer(shard, method) for shard in range(self.engine.count)]
 
     def stats(self) -> dict[str, Any]:
         """Entries, words, documents and bytes, in all and by shard."""
@@ -254,7 +330,11 @@ class SpreadMemory:
         }
 
     def close(self) -> None:
-        """Let go; the shards stay."""
+        """Let go; the shards stay, and what waits for them."""
+        self.engine.close()
+        if self._queue is not None:
+            self._queue.close()
+            self._queue = None
 
     def __enter__(self) -> "SpreadMemory":
         return self

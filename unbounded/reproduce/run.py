@@ -1,23 +1,18 @@
 """Run an experiment's cells that have no result yet, one after another, keeping each at once."""
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
 from unbounded.lm import Pretrained, Progress
-from unbounded.reproduce.ablation import run_ablation
-from unbounded.reproduce.cells import Cell, model_for, run_cell
-from unbounded.reproduce.compressors import run_compressors
+from unbounded.reproduce.cells import Cell, model_for
 from unbounded.reproduce.corpora import Corpora
 from unbounded.reproduce.experiments import Experiment
-from unbounded.reproduce.neighbors import run_neighbors
+from unbounded.reproduce.kinds import Meters as Meters
+from unbounded.reproduce.kinds import run_one
 from unbounded.reproduce.results import append_result, read_results
-from unbounded.reproduce.vocabulary import run_vocabulary
-
-Meters = Callable[[str, int], AbstractContextManager[Callable[[int, str], None]]]
-"""Given a name and how many words there are, a context that hears how far it is."""
+from unbounded.reproduce.spreading import Place, spread_cells
 
 
 def run_experiment(
@@ -33,32 +28,32 @@ def run_experiment(
             wanted = cell.train, cell.units
             if wanted not in models:
                 models[wanted] = _model(cell, corpora, work, experiment, meters)
-            result = _run(experiment, cell, models[wanted], corpora, meters)
-            result |= {"experiment": experiment.name, "training": asdict(experiment.training)}
-            append_result(results, result)
-            done[key] = result
+            result = run_one(experiment, cell, models[wanted], corpora, meters)
+            done[key] = _kept(result, experiment, results)
         yield done[key]
 
 
-def _run(
-    experiment: Experiment, cell: Cell, model: Pretrained, corpora: Corpora, meters: Meters
-) -> dict[str, Any]:
-    match experiment.kind:
-        case "vocabulary":
-            return run_vocabulary(cell, model, corpora)
-        case "neighbors":
-            with meters(f"{cell.train} → {cell.test}", cell.tokens) as show:
-                return run_neighbors(cell, model, corpora, show)
-        case "compressors":
-            with meters(f"{cell.train} → {cell.test}", cell.tokens) as show:
-                tokens = experiment.training.tokens
-                return run_compressors(cell, model, corpora, tokens, lambda total: show)
-        case "ablation":
-            with meters(f"{cell.train} → {cell.test}", cell.tokens) as show:
-                return run_ablation(cell, model, corpora, lambda total: show)
-        case _:
-            with meters(f"{cell.train} → {cell.test}", cell.tokens) as show:
-                return run_cell(cell, model, corpora, lambda total: show)
+def run_spread(
+    experiment: Experiment, place: Place, results: Path, engine: str
+) -> Iterator[dict[str, Any]]:
+    """The same with the cells spread over an engine, in the order in which they are done."""
+    done = {_key(result): result for result in read_results(results)}
+    keys = {
+        cell: _key({"cell": asdict(cell), "training": asdict(experiment.training)})
+        for cell in experiment.cells
+    }
+    yield from (done[key] for key in keys.values() if key in done)
+    left = [cell for cell, key in keys.items() if key not in done]
+    for _, result in spread_cells(experiment, left, place, engine):
+        # How fast it was says little: others may have run beside it.
+        yield _kept({**result, "spread": True}, experiment, results)
+
+
+def _kept(result: dict[str, Any], experiment: Experiment, results: Path) -> dict[str, Any]:
+    """A result, on disk."""
+    result |= {"experiment": experiment.name, "training": asdict(experiment.training)}
+    append_result(results, result)
+    return result
 
 
 def _model(

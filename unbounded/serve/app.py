@@ -34,8 +34,12 @@ def create_app(
     threads: int = 2,
     batched: bool = True,
     hosts: tuple[str, ...] | None = LOOPBACK,
+    engine: str | None = None,
 ) -> Guard:
-    """The service as an ASGI application; `keys` None is no keys at all, `hosts` None any host."""
+    """The service as an ASGI application; `keys` None is no keys at all, `hosts` None any host.
+
+    `engine` is where the shards are of memories that have some: their figures are shown.
+    """
     observer = observer or Observer()
     service = Service(
         root,
@@ -45,6 +49,7 @@ def create_app(
         observer=observer,
         threads=threads,
         batched=batched,
+        engine=engine,
     )
 
     @asynccontextmanager

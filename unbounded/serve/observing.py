@@ -5,11 +5,21 @@ import logging
 import sys
 import time
 import traceback
+from collections.abc import Sequence
 from typing import Any, final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
+from unbounded.serve.watching import ShardFigures
+
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+
+SHARDS = {
+    "up": "Whether a shard answered at the last look",
+    "entries": "Entries of a shard",
+    "bytes": "Bytes of a shard on disk",
+    "bytes_in_memory": "Bytes of a shard's index in memory",
+}
 
 
 @final
@@ -51,6 +61,20 @@ class Observer:
             buckets=(1, 2, 4, 8, 16, 32),
             registry=self.registry,
         )
+
+        self._shards = {
+            what: Gauge(
+                f"unbounded_shard_{what}", text, ["memory", "shard"], registry=self.registry
+            )
+            for what, text in SHARDS.items()
+        }
+
+    def shards(self, figures: Sequence[ShardFigures]) -> None:
+        """What the shards were like at the last look."""
+        for what, gauge in self._shards.items():
+            gauge.clear()
+            for each in figures:
+                gauge.labels(each.memory, each.shard).set(getattr(each, what))
 
     def exposition(self) -> bytes:
         """The figures, as Prometheus reads them."""

@@ -42,6 +42,7 @@ def serve(
     without_keys: bool = False,
     batched: bool = True,
     quiet: bool = False,
+    engine: str | None = None,
     say: Callable[[str], None] = lambda line: None,
 ) -> None:
     """Serve until a signal; what was acknowledged is on disk, and all memories are closed."""
@@ -58,6 +59,7 @@ def serve(
         threads=threads,
         batched=batched,
         hosts=hosts,
+        engine=engine,
     )
     listening = _listen(host, port)
     config = uvicorn.Config(

@@ -19,6 +19,7 @@ from unbounded.serve.lane import Lane
 from unbounded.serve.limits import Limits
 from unbounded.serve.names import checked_name
 from unbounded.serve.refusals import Refused
+from unbounded.serve.watching import on_shards
 from unbounded.serve.workers import Workers
 from unbounded.store.layout import NAME
 
@@ -71,6 +72,7 @@ class Shelf:
         checked_name(name)
         async with self._making:
             there = self.names()
+            self._check_here(name)
             if name in there:
                 raise Refused(409, "exists", "there is a memory of that name already")
             if len(there) >= self.limits.memories:
@@ -138,7 +140,18 @@ class Shelf:
     def _check_there(self, name: str) -> None:
         """Refuse a name that is none, or of nothing: no lock is kept for it."""
         if checked_name(name) not in self._open and name not in self.names():
+            self._check_here(name)
             raise Refused(404, "no_memory", "there is no memory of that name")
+
+    def _check_here(self, name: str) -> None:
+        """Refuse a memory on shards by saying what it is."""
+        if self.root / name in on_shards(self.root):
+            raise Refused(
+                409,
+                "on_shards",
+                "that memory is on shards: the service shows how they are and neither reads into "
+                "it nor asks it; use 'unbounded read' and 'predict' with --engine",
+            )
 
     async def _make_room(self) -> None:
         for lane in sorted(self._open.values(), key=lambda lane: lane.used):

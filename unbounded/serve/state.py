@@ -13,6 +13,7 @@ from unbounded.serve.limits import Limits
 from unbounded.serve.observing import Observer
 from unbounded.serve.shelf import Shelf
 from unbounded.serve.spelled import Spelling
+from unbounded.serve.watching import Watch
 from unbounded.serve.workers import Workers
 
 
@@ -30,6 +31,7 @@ class Service:
         observer: Observer,
         threads: int,
         batched: bool,
+        engine: str | None = None,
     ) -> None:
         self.root = root
         self.model = model
@@ -41,6 +43,9 @@ class Service:
         self._threads = threads
         self._batched = batched
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._watch: Watch | None = None
+        if engine is not None:
+            self._watch = Watch(root, engine, lambda line: observer.log("shards", said=line))
 
     def start(self) -> None:
         """Have threads; from now on it is ready."""
@@ -59,6 +64,8 @@ class Service:
             batching=batching,
             say=lambda name, event: self.observer.log("memory", memory=name, said=event),
         )
+        if self._watch is not None:
+            self._watch.start()
         self.ready = True
 
     def begin(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
@@ -74,6 +81,8 @@ class Service:
         self.shelf.stop_reading()
         if self._tasks:
             await asyncio.wait(list(self._tasks))
+        if self._watch is not None:
+            await asyncio.to_thread(self._watch.stop)
         await self.shelf.close()
         self.workers.close()
         self.observer.log("stopped")
@@ -82,5 +91,7 @@ class Service:
         """Bring the figures up to date."""
         lanes = self.shelf.opened().values() if self.ready else []
         self.observer.open.set(len(lanes))
+        if self._watch is not None:
+            self.observer.shards(self._watch.latest)
         self.observer.entries.set(sum(len(lane.memory) for lane in lanes))
         self.observer.queue.set(len(self.workers) if self.ready else 0)

@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import time
 from pathlib import Path
 from typing import final
 
@@ -35,3 +36,15 @@ class Lock:
     def release(self) -> None:
         """Let the next writer in."""
         os.close(self._file)
+
+
+def lock_within(disk: Disk, folder: Path, patience: float) -> Lock:
+    """The lock, once another has let go of it; refused if that takes longer than `patience`."""
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            return Lock(disk, folder)
+        except StoreError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)

@@ -1,0 +1,40 @@
+"""Whether a shard's files hold what the shard says it has."""
+
+from pathlib import Path
+
+from unbounded.cluster.contents import Contents
+from unbounded.cluster.pieces import GONE, from_payload
+from unbounded.store.journal import scan
+from unbounded.store.layout import snapshot_paths
+from unbounded.store.records import START, read_json
+from unbounded.store.snapshot import read_arrays
+
+Found = list[tuple[str, str, str]]
+"""Where something is wrong, what, and what to do."""
+
+
+def findings(path: Path, file: int, end: int, contents: Contents, entries: int) -> Found:
+    """Every checksum of journal and snapshots again, and what they hold against what is known."""
+    found: Found = []
+    held: dict[str, int] = {}
+    at = len(START)
+    for record in scan(file, at, 0):
+        if record.kind == GONE:
+            for name in read_json(record.payload)["documents"]:
+                held.pop(name, None)
+        else:
+            piece = from_payload(record.payload)
+            held[piece.document] = held.get(piece.document, 0) + len(piece.words)
+        at = record.end
+    if at < end:
+        found.append((str(path), f"unreadable from byte {at:,} on", "restore it from a copy"))
+    elif held != contents.lengths() or sum(held.values()) != entries:
+        what = f"{sum(held.values()):,} entries, and {entries:,} are in the index"
+        found.append((str(path), what, "remove the snapshots beside it and start the shard again"))
+    for snapshot in snapshot_paths(path.parent, 1):
+        try:
+            read_arrays(snapshot)
+        except (OSError, ValueError, KeyError) as error:
+            advice = "remove that folder: it is made again from the journal"
+            found.append((str(snapshot), f"damaged ({error})", advice))
+    return found
