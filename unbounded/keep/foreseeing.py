@@ -3,38 +3,30 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-import numpy as np
-
 from unbounded.cluster import Sharded
 from unbounded.corpus import Splitter
-from unbounded.keep.prediction import AFTER, BEFORE, Guess, Passage, Prediction
+from unbounded.keep.prediction import AFTER, BEFORE, Guess, Passage, Prediction, likeliest
 from unbounded.predict import Cache, OnlineModel
+from unbounded.types import Probs
 
 
 def foreseen(
     model: OnlineModel, memory: Sharded, n: int, sources: int, splitter: Splitter
 ) -> Prediction:
     """The `n` likeliest next words of a model, with up to `sources` passages each."""
-    hidden = model.hidden
-    weights = model.mixture.weights_for(hidden[0])
+    weights = model.mixture.weights_for(model.hidden[0])
+    believed = dict(zip(model.experts, weights.tolist(), strict=True))["unbounded"]
     told = _votes(model) if sources else {}
-    said = [expert.predict(hidden) for expert in model.experts.values()]
-    # Asked behind the experts: a memory that others write may know words that are new to us.
-    known = len(model.vocabulary)
-    shares = np.stack([one.dense(known)[0] for one in said], axis=1) * weights
-    probs = shares.sum(axis=1)
-    best = np.argsort(-probs, kind="stable")[:n]
-    believed = dict(zip(model.experts, weights.tolist(), strict=True))
-    guesses = []
-    for number, word in zip(best.tolist(), model.vocabulary.decode(best), strict=True):
-        by = dict(zip(model.experts, (shares[number] / probs[number]).tolist(), strict=True))
+
+    def guess(number: int, word: str, prob: float, by: Probs) -> Guess:
         found = told.get(number, {})
         top = sorted(found, key=lambda entry: (-found[entry], -entry))[:sources]
-        parts = [believed["unbounded"] * found[entry] for entry in top]
+        parts = [believed * found[entry] for entry in top]
         shown = splitter.shown(word)
         passages = _passages(memory, shown, top, parts, splitter)
-        guesses.append(Guess(shown, float(probs[number]), by, passages))
-    return Prediction(tuple(guesses), max(0.0, 1.0 - float(probs.sum())), believed)
+        return Guess(shown, prob, dict(zip(model.experts, by.tolist(), strict=True)), passages)
+
+    return likeliest(model, weights, n, guess)
 
 
 def _votes(model: OnlineModel) -> dict[int, dict[int, float]]:

@@ -1,6 +1,6 @@
 """What comes next, by whose word, and from which passages."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -58,18 +58,36 @@ def predict(
     model: OnlineModel, store: Store, n: int, sources: int, splitter: Splitter
 ) -> Prediction:
     """The `n` likeliest next words of a model, with up to `sources` passages each."""
-    known, hidden = len(model.vocabulary), model.hidden
-    weights = model.mixture.weights_for(hidden[0])
-    parts = [expert.predict(hidden).dense(known)[0] for expert in model.experts.values()]
-    shares = np.stack(parts, axis=1) * weights
+    weights = model.mixture.weights_for(model.hidden[0])
+    votes = _votes(model, weights) if sources else {}
+
+    def guess(number: int, word: str, prob: float, by: Probs) -> Guess:
+        found = votes.get(number, {})
+        return _guess(model, store, number, word, prob, by, found, sources, splitter)
+
+    return likeliest(model, weights, n, guess)
+
+
+def likeliest(
+    model: OnlineModel,
+    weights: np.ndarray,
+    n: int,
+    guess: Callable[[int, str, float, Probs], Guess],
+) -> Prediction:
+    """The `n` likeliest next words of a model whose experts are believed so far.
+
+    `guess` is told a word's number, the word, its probability and the share of each expert in it.
+    """
+    said = [expert.predict(model.hidden) for expert in model.experts.values()]
+    # Counted behind the experts: a memory that others write may know words that are new to us.
+    known = len(model.vocabulary)
+    shares = np.stack([one.dense(known)[0] for one in said], axis=1) * weights
     probs = shares.sum(axis=1)
     best = _best(probs, n)
-    votes = _votes(model, weights) if sources else {}
-    guesses = []
-    for number, word in zip(best.tolist(), model.vocabulary.decode(best), strict=True):
-        by, prob = shares[number] / probs[number], float(probs[number])
-        found = votes.get(number, {})
-        guesses.append(_guess(model, store, number, word, prob, by, found, sources, splitter))
+    guesses = [
+        guess(number, word, float(probs[number]), shares[number] / probs[number])
+        for number, word in zip(best.tolist(), model.vocabulary.decode(best), strict=True)
+    ]
     believed = dict(zip(model.experts, weights.tolist(), strict=True))
     return Prediction(tuple(guesses), max(0.0, 1.0 - float(probs.sum())), believed)
 
