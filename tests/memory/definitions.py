@@ -5,6 +5,8 @@ from jaxtyping import Float, Int, UInt32
 
 from unbounded.memory.chunks import LISTS, Chunks, read_code
 from unbounded.memory.codes import AXES, CENTROID_WORDS, LENGTH, POSITION, WORDS, Coded
+from unbounded.memory.lists import Assigned, Lists
+from unbounded.memory.nearest import Packed
 from unbounded.memory.scan import CHUNK
 
 
@@ -94,3 +96,14 @@ def packed_pairs(row: np.ndarray) -> list[tuple[float, int]]:
 def positions_of(codes: UInt32[np.ndarray, "n 17"]) -> Int[np.ndarray, " n"]:
     """Where in the stream each entry was."""
     return codes[:, POSITION].astype(np.int64)
+
+
+def find(lists: Lists, coded: Coded, k: int, own_past: bool) -> tuple[Packed, Assigned]:
+    """All that lists show, and the list of each query."""
+    best = np.zeros((len(coded.codes), k), np.uint64)
+
+    def look(first: int, packed: Packed, base: int) -> None:
+        assert base == 0
+        best[first : first + len(packed)] = packed
+
+    return best, lists.find(coded, k, own_past, look)

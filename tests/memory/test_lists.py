@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.memory.definitions import every_list, nearest, packed_pairs, positions_of, squared
+from tests.memory.definitions import every_list, find, nearest, packed_pairs, positions_of, squared
 from unbounded.memory import lists as module
 from unbounded.memory.codes import Coder
 from unbounded.memory.lists import Lists
@@ -39,7 +39,7 @@ def read(lists: Lists, keys: Hidden, k: int) -> list[list[tuple[float, int]]]:
     while len(keys):
         piece, keys = keys[: lists.room], keys[lists.room :]
         coded = CODER.encode(piece)
-        best, assigned = lists.find(coded, k, own_past=True)
+        best, assigned = find(lists, coded, k, own_past=True)
         rows += [packed_pairs(row) for row in best]
         lists.add_block(coded, assigned)
     return rows
@@ -53,7 +53,7 @@ def test_looking_at_everything_is_brute_force_over_the_codes(
     keys, queries = states(1000), CODER.encode(states(20, seed=1))
     lists = filled(keys)
     assert lists.count > 2
-    found = lists.find(queries, k, own_past=False)[0]
+    found = find(lists, queries, k, own_past=False)[0]
     truth = squared(queries, CODER.encode(keys).codes)
     for row, distances in zip(found, truth, strict=True):
         assert packed_pairs(row) == nearest(distances, np.arange(1000), k)
@@ -64,7 +64,7 @@ def test_at_least_so_many_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None
     queries = CODER.encode(states(200, seed=1))
 
     def first(k: int) -> np.ndarray:
-        return np.array([packed_pairs(row)[0][1] for row in lists.find(queries, k, False)[0]])
+        return np.array([packed_pairs(row)[0][1] for row in find(lists, queries, k, False)[0]])
 
     nearest_of_all = first(600)
     # Measured 1, and 0.59 where one list is all that is looked at.
@@ -90,16 +90,21 @@ def test_any_cut_of_the_stream_finds_the_same_and_ends_the_same(seed: int, cuts:
 
 
 @pytest.mark.parametrize("stretches", [1024, 2, 7])
+@pytest.mark.parametrize("many", [10**6, 100])
 def test_reading_is_searching_and_adding_key_by_key(
-    stretches: int, monkeypatch: pytest.MonkeyPatch
+    stretches: int, many: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_STRETCHES", stretches)
+    # Few enough entries are looked at for their number to matter.
+    monkeypatch.setattr(module, "FEWEST", 1)
+    monkeypatch.setattr(module, "LOOKED_AT", 4)
+    monkeypatch.setattr(module, "MANY", many)
     keys = states(300, seed=3)
     blocks, steps = filled(states(700)), filled(states(700))
     expected = []
     for t in range(300):
         alone = CODER.encode(keys[t : t + 1])
-        expected.append(packed_pairs(steps.find(alone, 20, own_past=False)[0][0]))
+        expected.append(packed_pairs(find(steps, alone, 20, own_past=False)[0][0]))
         steps.add(alone)
     assert read(blocks, keys, 20) == expected
 
@@ -114,6 +119,25 @@ def test_two_threads_find_the_same_bits_as_one() -> None:
     assert read(one, keys, 30) == found
     for here, there in zip(every_list(one._chunks), every_list(two._chunks), strict=True):
         np.testing.assert_array_equal(here, there)
+
+
+def test_more_entries_of_a_large_memory_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "FEWEST", 1)
+    lists = filled(states(4000))
+    queries, truth = CODER.encode(states(200, seed=1)), None
+
+    def recall() -> float:
+        found = find(lists, queries, 10, own_past=False)[0]
+        pairs = zip(found, truth, strict=True)
+        return float(np.mean([len(np.intersect1d(here, there)) / 10 for here, there in pairs]))
+
+    with monkeypatch.context() as everything:
+        everything.setattr(module, "FEWEST", 4000)
+        truth = find(lists, queries, 10, own_past=False)[0]
+    few = recall()
+    monkeypatch.setattr(module, "MANY", 250)
+    # 16 times as many entries: the root is 4.
+    assert few < 0.8 < 0.88 < recall()
 
 
 def test_lists_are_cut_as_they_grow_and_hold_every_entry_once() -> None:
@@ -143,7 +167,7 @@ def test_in_a_large_memory_lists_are_cut_less_often(monkeypatch: pytest.MonkeyPa
 def test_keys_that_are_all_the_same_end_in_lists_no_longer_than_others() -> None:
     lists = filled(np.ones((3000, 6), np.float32), settle=256)
     assert lists._chunks.settled.max() <= 256
-    found, _ = lists.find(CODER.encode(np.ones((1, 6), np.float32)), 3000, own_past=False)
+    found, _ = find(lists, CODER.encode(np.ones((1, 6), np.float32)), 3000, own_past=False)
     assert [position for _, position in packed_pairs(found[0])] == list(range(3000))
 
 

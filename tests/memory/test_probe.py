@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from tests.memory.definitions import (
     centroids,
     every_list,
+    find,
     nearest,
     packed_pairs,
     positions_of,
@@ -81,7 +82,7 @@ def test_a_probe_finds_the_nearest_in_the_nearest_lists_and_in_its_own_past(
 ) -> None:
     lists = grown()
     coded = lists.coder.encode(states(150, seed=1))
-    found, assigned = lists.find(coded, k, own_past)
+    found, assigned = find(lists, coded, k, own_past)
     assert [packed_pairs(row) for row in found] == defined(lists, coded, own_past, k, wanted)
     to_lists = squared_to_centroids(coded, centroids(lists._chunks))
     np.testing.assert_array_equal(assigned, to_lists.argmin(axis=1))
@@ -100,7 +101,7 @@ def test_of_those_that_are_as_near_the_oldest_are_found(
     lists = Lists(Coder(states(300)), settle=256)
     lists.add(lists.coder.encode(keys))
     coded = lists.coder.encode(keys[:10])
-    found, _ = lists.find(coded, k, own_past=True)
+    found, _ = find(lists, coded, k, own_past=True)
     assert [packed_pairs(row) for row in found] == defined(lists, coded, True, k, wanted)
 
 
@@ -115,7 +116,7 @@ def test_a_query_whose_guess_was_wrong_looks_again(wanted: int, nearer: str) -> 
     lists = Lists(Coder(states(300)), settle=4096)
     lists.add(lists.coder.encode(keys))
     coded = lists.coder.encode(np.zeros((3, 5), np.float32))
-    found, _ = lists.find(coded, 40, own_past=False)
+    found, _ = find(lists, coded, 40, own_past=False)
     assert [packed_pairs(row) for row in found] == defined(lists, coded, False, 40, wanted)
 
 
@@ -140,7 +141,7 @@ def test_a_query_sees_of_its_block_what_came_before_it_and_nothing_else() -> Non
     keys = np.ones((130, 5), np.float32)
     lists = Lists(Coder(states(300)), settle=256)
     lists.add(lists.coder.encode(keys[:1]))
-    found, _ = lists.find(lists.coder.encode(keys), 200, own_past=True)
+    found, _ = find(lists, lists.coder.encode(keys), 200, own_past=True)
     for t, row in enumerate(found):
         assert [position for _, position in packed_pairs(row)] == list(range(t + 1))
         assert (row == NOTHING).sum() == 200 - t - 1
@@ -175,5 +176,5 @@ def test_a_query_among_short_lists_looks_into_more_of_them(wanted: int) -> None:
     lists._chunks.settled[np.argsort(to_lists[7])[:5]] = 1
     needed = [len(looked_into(lists._chunks, row, wanted)) for row in to_lists]
     assert max(needed) > 4 + 2 * wanted * lists.count // len(lists) > min(needed)
-    found, _ = lists.find(coded, 30, own_past=True)
+    found, _ = find(lists, coded, 30, own_past=True)
     assert [packed_pairs(row) for row in found] == defined(lists, coded, True, 30, wanted)

@@ -12,7 +12,6 @@ from unbounded.memory.flat import Flat
 from unbounded.memory.index import Index, IndexEvent, Look, unpacking
 from unbounded.memory.lists import Lists
 from unbounded.memory.nearest import Nearest
-from unbounded.memory.threads import in_parallel
 from unbounded.types import Distances, Hidden, Positions
 
 # Lists are cut so often while as many keys come as were exact.
@@ -87,10 +86,10 @@ class Auto(Index):
     ) -> tuple[Distances, Positions]:
         if isinstance(self._keys, Flat):
             return super()._find(queries, k, own_past, ordered)
-        best, _ = self._keys.find(self._keys.coder.encode(queries), k, own_past)
-        squared, positions = np.empty(best.shape, np.float32), np.empty(best.shape, np.int64)
-        into = unpacking(squared, positions, ordered)
-        in_parallel(lambda start, stop: into(start, best[start:stop], 0), len(best))
+        shape = len(queries), k
+        squared, positions = np.empty(shape, np.float32), np.empty(shape, np.int64)
+        coded = self._keys.coder.encode(queries)
+        self._keys.find(coded, k, own_past, unpacking(squared, positions, ordered))
         return squared, positions
 
     def _read(self, keys: Hidden, k: int, look: Look) -> None:
@@ -98,8 +97,7 @@ class Auto(Index):
             super()._read(keys, k, look)
             return
         coded = self._keys.coder.encode(keys)
-        best, lists = self._keys.find(coded, k, own_past=True)
-        in_parallel(lambda start, stop: look(start, best[start:stop], 0), len(best))
+        lists = self._keys.find(coded, k, own_past=True, look=look)
         self._keys.add_block(coded, lists)
         self.added += len(keys)
 

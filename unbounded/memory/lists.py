@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import final
 
 import numpy as np
-from jaxtyping import Int32, UInt64
+from jaxtyping import Int32
 
 from unbounded.memory.chunks import (
     LISTS,
@@ -16,13 +16,18 @@ from unbounded.memory.chunks import (
     nearest_list,
 )
 from unbounded.memory.codes import CENTROID_WORDS, WORDS, Coded, Coder
+from unbounded.memory.index import Look
 from unbounded.memory.probe import choose, own_entries, probe
 from unbounded.memory.room import Room
 from unbounded.memory.scan import CHUNK
 from unbounded.memory.threads import in_parallel
 
 LOOKED_AT = 16
-"""Entries looked at for each neighbor asked for."""
+"""Entries looked at for each neighbor asked for, until there are `MANY`."""
+
+MANY = 5_000_000
+"""From here on as many more as the root of the entries: at ten million, 16 gave a perplexity 1.6 %
+above that with 48, and 48 would take half as long again (docs/log.md)."""
 
 FEWEST = 1024
 """Entries looked at for however few neighbors: one list alone often misses the very nearest."""
@@ -50,7 +55,6 @@ _kept = threading.local()
 _SPARE = 64
 
 
-Packed = UInt64[np.ndarray, "n k"]
 Assigned = Int32[np.ndarray, " n"]
 
 
@@ -59,11 +63,11 @@ class Lists:
     """Entries (code, position) in lists; the centroid of a list is itself a code.
 
     A search looks into the lists with the nearest centroids until they hold `LOOKED_AT` times as
-    many entries as it wants, and at least `FEWEST`. A list that has outgrown 0.7 √entries is cut
-    in two, so lists follow the keys wherever these drift, and the longest pause is that of some
-    lists being cut. Lists are cut each time `settle` entries have come, in large memories up to
-    four times as many, and at no other time: between, a search looks into the same lists however
-    the stream is cut into blocks.
+    many entries as it wants, in large memories more, and at least `FEWEST`. A list that has
+    outgrown 0.7 √entries is cut in two, so lists follow the keys wherever these drift, and the
+    longest pause is that of some lists being cut. Lists are cut each time `settle` entries have
+    come, in large memories up to four times as many, and at no other time: between, a search looks
+    into the same lists however the stream is cut into blocks.
     """
 
     def __init__(self, coder: Coder, settle: int) -> None:
@@ -110,25 +114,29 @@ class Lists:
         doublings = (self.entries // (_STRETCHES * self._settle_every)).bit_length()
         return self._settle_every * min(1 << doublings, _LONGEST)
 
-    def find(self, coded: Coded, k: int, own_past: bool) -> tuple[Packed, Assigned]:
-        """The nearest entries of each query, packed as `Nearest` packs them, in no order.
+    def find(self, coded: Coded, k: int, own_past: bool, look: Look) -> Assigned:
+        """Show `look` the nearest entries of each query, in no order; the list of each query.
 
-        And the list of each query. With `own_past` a query also sees the queries before it, as if
-        they had been added.
+        With `own_past` a query also sees the queries before it, as if they had been added.
         """
-        n = len(coded.codes)
-        chosen, used = self._choose(coded, min(max(LOOKED_AT * k, FEWEST), self.entries))
+        chosen, used = self._choose(coded, self._wanted(k))
         lists = chosen[:, 0]
         own = own_entries(self._chunks, coded.codes, lists if own_past else lists[:0], self.entries)
-        best = np.empty((n, k), np.uint64)
 
         def part(start: int, stop: int) -> None:
-            bits, positions = _scratch(stop - start, _ROOM * k)
+            bits, positions, best = _scratch(stop - start, k)
             asked = (coded.queries, coded.offsets, coded.scales)
             probe(self._chunks, own, *asked, start, stop, chosen, used, bits, positions, best)
+            look(start, best, 0)
 
-        in_parallel(part, n, fewest=max(_TOGETHER, self.entries // _SHARED))
-        return best, lists
+        in_parallel(part, len(lists), fewest=max(_TOGETHER, self.entries // _SHARED))
+        return lists
+
+    def _wanted(self, k: int) -> int:
+        """How many entries to look at, which changes only where lists are cut."""
+        settled = self.entries - self.entries % self._stretch
+        looked_at = int(LOOKED_AT * k * max(settled / MANY, 1.0) ** 0.5)
+        return min(max(looked_at, FEWEST), self.entries)
 
     def _choose(self, coded: Coded, wanted: int) -> tuple[np.ndarray, np.ndarray]:
         """The lists that each query looks into, nearest first, and how many."""
@@ -281,14 +289,15 @@ class Lists:
         return lists
 
 
-def _scratch(rows: int, columns: int) -> tuple[np.ndarray, np.ndarray]:
+def _scratch(rows: int, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Room to work in, kept for the next search of this thread: new pages would cost more."""
-    columns += CHUNK
+    columns = _ROOM * k + CHUNK
     room: np.ndarray | None = getattr(_kept, "room", None)
-    if room is None or room.shape[1] < rows * columns:
-        room = _kept.room = np.empty((2, rows * columns), np.uint32)
-    bits, positions = (part[: rows * columns].reshape(rows, columns) for part in room)
-    return bits, positions
+    if room is None or len(room) < rows * (columns + k):
+        room = _kept.room = np.empty(rows * (columns + k), np.uint64)
+    best, rest = room[: rows * k].reshape(rows, k), room[rows * k :].view(np.uint32)
+    bits, positions = rest[: 2 * rows * columns].reshape(2, rows, columns)
+    return bits, positions, best
 
 
 def _longer(rows: np.ndarray, size: int) -> np.ndarray:

@@ -13,7 +13,7 @@ from jaxtyping import Float32, Int8, Int32, Int64, UInt32
 from unbounded.memory.chunks import LISTS, ask_centroids, room_for_centroids, write_code
 from unbounded.memory.codes import AXES, POSITION, WORDS
 from unbounded.memory.keep import keep, keep_chunk
-from unbounded.memory.scan import CHUNK, TILE, distances, fetch
+from unbounded.memory.scan import CHUNK, TILE, distances
 from unbounded.memory.select import INFINITY, kth, rough_limit, select
 
 
@@ -145,7 +145,7 @@ class Kept(NamedTuple):
 @numba.njit(cache=True, nogil=True)
 @no_type_check
 def probe(chunks, own, queries, offsets, scales, start, stop, chosen, used, bits, positions, best):
-    """The nearest entries of queries start to stop, packed, in no order, into rows of `best`.
+    """The nearest entries of queries start to stop, packed, in no order, each into a row of `best`.
 
     Query t looks into its chosen lists, and at the block's own entries before t that will go there.
     List by list, all queries keep what is nearer than their limits, in rows of `bits` and
@@ -167,9 +167,9 @@ def probe(chunks, own, queries, offsets, scales, start, stop, chosen, used, bits
         i = t - start
         count = kept.counts[i]
         if min(best.shape[1], seen[i]) <= count <= most:
-            select(kept.bits[i], kept.positions[i], count, room[0], room[1], best[t])
+            select(kept.bits[i], kept.positions[i], count, room[0], room[1], best[i])
         else:
-            _look_again(chunks, own, queries, offsets, scales, chosen, used, t, seen[i], best[t])
+            _look_again(chunks, own, queries, offsets, scales, chosen, used, t, seen[i], best[i])
 
 
 @numba.njit(cache=True, nogil=True)
@@ -258,9 +258,10 @@ def _guess(chunks, queries, offsets, scales, visits, start, k, seen, room, limit
     at = 0
     while at < len(visits):
         which, many = visits[at, 0], _take(visits, at, queries, offsets, scales, tile)
-        if at + many < len(visits):
-            fetch(codes, heads[visits[at + many, 0]])
-        distances(codes, heads[which], asked, tile_offsets, tile_scales, many, out)
+        next_list = visits[min(at + many, len(visits) - 1), 0]
+        distances(
+            codes, heads[which], heads[next_list], asked, tile_offsets, tile_scales, many, out
+        )
         for j in range(many):
             i = visits[at + j, 1] - start
             for slot in range(min(CHUNK, lengths[which])):
@@ -271,7 +272,7 @@ def _guess(chunks, queries, offsets, scales, visits, start, k, seen, room, limit
         limits[i] = INFINITY
         if seen[i] > room.shape[1] - CHUNK:
             share = k * sampled[i] // seen[i]
-            limits[i] = kth(samples[i], sampled[i], share + share // 4 + 16)[1]
+            limits[i] = kth(samples[i], sampled[i], share + share // 2 + 16)[1]
 
 
 @numba.njit(cache=True, nogil=True)
@@ -292,12 +293,10 @@ def _look(chunks, own, queries, offsets, scales, visits, start, kept):
     while at < len(visits):
         which, many = visits[at, 0], _take(visits, at, queries, offsets, scales, tile)
         chunk, length = heads[which], lengths[which]
+        next_head = heads[visits[min(at + many, len(visits) - 1), 0]]
         for first in range(0, length, CHUNK):
-            if following[chunk] >= 0:
-                fetch(codes, following[chunk])
-            elif at + many < len(visits):
-                fetch(codes, heads[visits[at + many, 0]])
-            distances(codes, chunk, asked, tile_offsets, tile_scales, many, out)
+            behind = following[chunk] if following[chunk] >= 0 else next_head
+            distances(codes, chunk, behind, asked, tile_offsets, tile_scales, many, out)
             for j in range(many):
                 i = visits[at + j, 1] - start
                 if counts[i] <= most:
@@ -308,7 +307,7 @@ def _look(chunks, own, queries, offsets, scales, visits, start, kept):
             chunk = following[chunk]
         for first in range(0, own_starts[which + 1] - own_starts[which], CHUNK):
             chunk = own_heads[which] + first // CHUNK
-            distances(own_codes, chunk, asked, tile_offsets, tile_scales, many, out)
+            distances(own_codes, chunk, chunk, asked, tile_offsets, tile_scales, many, out)
             for j in range(many):
                 i = visits[at + j, 1] - start
                 earlier = _earlier(own_starts, order, which, visits[at + j, 1])

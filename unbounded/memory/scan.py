@@ -55,44 +55,38 @@ def address(typing, rows, row):
     return types.intp(rows, types.intp), generate
 
 
-@intrinsic
 @no_type_check
-def _fetch(typing, codes):
-    """Ask for a chunk, by its address, before it is needed."""
-
-    def generate(context, builder, signature, arguments):
-        ir = llvmlite.ir
-        byte, word = ir.IntType(8), ir.IntType(32)
-        fetch = cgutils.get_or_insert_function(
-            builder.module,
-            ir.FunctionType(ir.VoidType(), [byte.as_pointer(), word, word, word]),
-            "llvm.prefetch.p0",
-        )
-        read, keep, data = (ir.Constant(word, value) for value in (0, 3, 1))
-        base = builder.inttoptr(arguments[0], byte.as_pointer())
-        for line in range(WORDS * CHUNK * 4 // _LINE):
-            place = builder.gep(base, [ir.Constant(ir.IntType(64), line * _LINE)])
-            builder.call(fetch, [place, read, keep, data])
-        return context.get_dummy_value()
-
-    return types.void(types.intp), generate
+def _fetch(builder, address, line):
+    """Ask for a line of memory before it is needed."""
+    ir = llvmlite.ir
+    byte, word = ir.IntType(8), ir.IntType(32)
+    fetch = cgutils.get_or_insert_function(
+        builder.module,
+        ir.FunctionType(ir.VoidType(), [byte.as_pointer(), word, word, word]),
+        "llvm.prefetch.p0",
+    )
+    read, keep, data = (ir.Constant(word, value) for value in (0, 3, 1))
+    base = builder.inttoptr(address, byte.as_pointer())
+    place = builder.gep(base, [ir.Constant(ir.IntType(64), line * _LINE)])
+    builder.call(fetch, [place, read, keep, data])
 
 
 def _multiplier(words_a_code: int, length: int, halves: bool, queries: int) -> Any:
     """An intrinsic: squared distances of some queries to a chunk of codes, everything by address.
 
     Word `length` of a code is its squared length; those before it hold four axes, or with `halves`
-    eight, four of them in the upper halves of the bytes.
+    eight, four of them in the upper halves of the bytes. Meanwhile it asks for the chunk that
+    follows, line by line: all lines at once would have to wait for one another.
     """
 
     @intrinsic
     @no_type_check
-    def multiply(typing, codes, asked, offsets, scales, out):
+    def multiply(typing, codes, following, asked, offsets, scales, out):
         def generate(context, builder, signature, arguments):
             _write(builder, arguments, words_a_code, length, halves, queries)
             return context.get_dummy_value()
 
-        return types.void(*[types.intp] * 5), generate
+        return types.void(*[types.intp] * 6), generate
 
     return multiply
 
@@ -120,12 +114,13 @@ def _write(builder, arguments, words_a_code, length, halves, queries):
     def constant(value):
         return ir.Constant(words, [value] * GROUP)
 
-    codes_at, asked_at, offsets_at, scales_at, out_at = arguments
+    codes_at, following_at, asked_at, offsets_at, scales_at, out_at = arguments
     low, none = constant(0x0F0F0F0F), ir.Constant(reals, [0.0] * GROUP)
     for group in range(CHUNK // GROUP):
         # Two sums a query, so that one need not wait for the other.
         sums = [[constant(0), constant(0)] for _ in range(queries)]
         for part in range(length):
+            _fetch(builder, following_at, group * words_a_code + part)
             packed = load(codes_at, words, group * words_a_code + part)
             if halves:
                 upper = builder.and_(builder.lshr(packed, constant(4)), low)
@@ -138,6 +133,8 @@ def _write(builder, arguments, words_a_code, length, halves, queries):
                     sums[query][at % 2] = builder.call(
                         multiply_add, [sums[query][at % 2], levels, spread(builder, asked)]
                     )
+        for line in range(length, words_a_code):
+            _fetch(builder, following_at, group * words_a_code + line)
         lengths = load(codes_at, reals, group * words_a_code + length)
         for query in range(queries):
             offset = spread(builder, load(offsets_at, real, query))
@@ -187,23 +184,27 @@ def _plainly(chunks, chunk, queries, offsets, scales, many, out, words_a_code, l
 
 @numba.njit(cache=True, nogil=True)
 @no_type_check
-def plain_distances(codes, chunk, queries, offsets, scales, many, out):
+def plain_distances(codes, chunk, following, queries, offsets, scales, many, out):
     """The definition of `distances`."""
     _plainly(codes, chunk, queries, offsets, scales, many, out, WORDS, LENGTH, True)
 
 
 @numba.njit(cache=True, nogil=True)
 @no_type_check
-def wide_distances(codes, chunk, queries, offsets, scales, many, out):
+def wide_distances(codes, chunk, following, queries, offsets, scales, many, out):
     """`distances` with wide instructions."""
-    codes_at, queries_at = address(codes, chunk), address(queries, 0)
+    codes_at, next_at, queries_at = (
+        address(codes, chunk),
+        address(codes, following),
+        address(queries, 0),
+    )
     offsets_at, scales_at, out_at = address(offsets, 0), address(scales, 0), address(out, 0)
     if many == 1:
-        _one_to_codes(codes_at, queries_at, offsets_at, scales_at, out_at)
+        _one_to_codes(codes_at, next_at, queries_at, offsets_at, scales_at, out_at)
     elif many == 2:
-        _two_to_codes(codes_at, queries_at, offsets_at, scales_at, out_at)
+        _two_to_codes(codes_at, next_at, queries_at, offsets_at, scales_at, out_at)
     else:
-        _all_to_codes(codes_at, queries_at, offsets_at, scales_at, out_at)
+        _all_to_codes(codes_at, next_at, queries_at, offsets_at, scales_at, out_at)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -218,22 +219,18 @@ def plain_to_centroids(centroids, chunk, queries, offsets, scales, out):
 @no_type_check
 def wide_to_centroids(centroids, chunk, queries, offsets, scales, out):
     """`to_centroids` with wide instructions."""
-    centroids_at, queries_at = address(centroids, chunk), address(queries, 0)
-    offsets_at, scales_at, out_at = address(offsets, 0), address(scales, 0), address(out, 0)
-    _all_to_centroids(centroids_at, queries_at, offsets_at, scales_at, out_at)
+    centroids_at, next_at = address(centroids, chunk), address(centroids, chunk + 1)
+    queries_at, offsets_at = address(queries, 0), address(offsets, 0)
+    scales_at, out_at = address(scales, 0), address(out, 0)
+    _all_to_centroids(centroids_at, next_at, queries_at, offsets_at, scales_at, out_at)
 
 
 distances: Any = wide_distances if WIDE else plain_distances
 """Squared distances of the first `many` queries of a tile, rows of `out`, to a chunk of codes.
 
-The other rows are left as they are, or written over."""
+The other rows are left as they are, or written over. The chunk `following` is what will be asked
+for next, or any chunk: chunks of a list lie anywhere in memory, and to wait for one takes longer
+than all that is done with it."""
 
 to_centroids: Any = wide_to_centroids if WIDE else plain_to_centroids
 """The same to a chunk of centroids, for which a query has another offset and scale."""
-
-
-@numba.njit(cache=True, nogil=True)
-@no_type_check
-def fetch(codes, chunk):
-    """Ask for a chunk before it is needed: chunks of a list lie anywhere in memory."""
-    _fetch(address(codes, chunk))

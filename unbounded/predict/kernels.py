@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
 
 from unbounded.errors import SettingError
 from unbounded.types import Distances
@@ -45,25 +44,24 @@ class Kernel:
         """
         if squared.shape[1] == 0:
             return squared
-        nearest = squared.min(axis=1, keepdims=True)
-        found = np.isfinite(squared)
+        nearest: Distances = squared.min(axis=1, keepdims=True)
+        farthest = squared.max(axis=1, keepdims=True)
+        # Nearly always there are enough neighbors, and then half of this need not be done.
+        missing = None if np.isfinite(farthest).all() else ~np.isfinite(squared)
+        if missing is not None:
+            farthest = np.where(missing, 0, squared).max(axis=1, keepdims=True)
         # Where θ is zero all neighbors are at distance zero, so any scale will do.
-        theta = self._squared_bandwidth(squared)
+        theta = farthest if self.bandwidth is None else np.full_like(farthest, self.bandwidth**2)
         scale = self.sharpness / np.where(theta > 0, theta, 1.0)
         with np.errstate(invalid="ignore"):
             if self.shape == "gaussian":
                 # Relative to the nearest, so that no row underflows.
-                weights = np.exp((nearest - squared) * (scale / 2))
+                weights: Distances = np.exp((nearest - squared) * (scale / 2))
             else:
                 weights = np.maximum(1 - squared * scale, 0)
-        weights = np.where(found, weights, 0)
-        empty = ~weights.any(axis=1)
-        if empty.any():
-            weights[empty] = found[empty] & (squared[empty] == nearest[empty])
+        if missing is not None:
+            weights[missing] = 0
+        if missing is not None or self.shape != "gaussian":
+            empty = ~weights.any(axis=1)
+            weights[empty] = np.isfinite(squared[empty]) & (squared[empty] == nearest[empty])
         return weights
-
-    def _squared_bandwidth(self, squared: Distances) -> Float[np.ndarray, "n 1"]:
-        if self.bandwidth is not None:
-            return np.full((len(squared), 1), self.bandwidth**2, squared.dtype)
-        farthest: np.ndarray = np.where(np.isfinite(squared), squared, 0).max(axis=1, keepdims=True)
-        return farthest
