@@ -35,10 +35,10 @@ def in_parallel(work: Callable[[int, int], None], rows: int, fewest: int = _FEWE
     """Call `work(start, stop)` for parts that make up all rows; it must not hold the GIL.
 
     There are more parts than threads, and each thread takes the next one, because some take
-    longer. A thread that is itself such a part may call this too: it waits for nobody who has
-    not begun.
+    longer, and what a smaller part works on stays near. A thread that is itself such a part may
+    call this too: it waits for nobody who has not begun.
     """
-    if _pool is None or rows < 2 * _FEWEST:
+    if rows < 2 * _FEWEST:
         work(0, rows)
         return
     # As many for each thread.
@@ -50,7 +50,7 @@ def in_parallel(work: Callable[[int, int], None], rows: int, fewest: int = _FEWE
         while (turn := next(turns)) < parts:
             work(cuts[turn], cuts[turn + 1])
 
-    others = [_pool.submit(take_turns) for _ in range(_threads - 1)]
+    others = [_pool.submit(take_turns) for _ in range(_threads - 1)] if _pool else []
     try:
         take_turns()
     finally:
