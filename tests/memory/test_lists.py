@@ -124,16 +124,16 @@ def test_two_threads_find_the_same_bits_as_one() -> None:
 def test_more_entries_of_a_large_memory_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "FEWEST", 1)
     lists = filled(states(4000))
-    queries, truth = CODER.encode(states(200, seed=1)), None
+    queries = CODER.encode(states(200, seed=1))
+    with monkeypatch.context() as everything:
+        everything.setattr(module, "FEWEST", 4000)
+        truth = find(lists, queries, 10, own_past=False)[0]
 
     def recall() -> float:
         found = find(lists, queries, 10, own_past=False)[0]
         pairs = zip(found, truth, strict=True)
         return float(np.mean([len(np.intersect1d(here, there)) / 10 for here, there in pairs]))
 
-    with monkeypatch.context() as everything:
-        everything.setattr(module, "FEWEST", 4000)
-        truth = find(lists, queries, 10, own_past=False)[0]
     few = recall()
     monkeypatch.setattr(module, "MANY", 250)
     # 16 times as many entries: the root is 4.

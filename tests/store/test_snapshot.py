@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from unbounded.room import Room
 from unbounded.store.disk import RealDisk
 from unbounded.store.snapshot import (
     ARRAYS,
@@ -43,6 +44,18 @@ def test_arrays_and_what_is_said_of_them_come_back(tmp_path: Path) -> None:
         assert found[name].tobytes() == np.ascontiguousarray(array).tobytes()
     assert found["turned"].shape == (3, 2)
     assert [path.name for path in tmp_path.iterdir()] == [about.path.name]
+
+
+def test_a_large_array_comes_back_where_it_can_grow(tmp_path: Path) -> None:
+    about = Snapshot(tmp_path / "snapshot-00000001-000000000003", 1, 3, 99, 12, 10)
+    array = np.arange(1_500_000, dtype=np.int32).reshape(-1, 3)
+    write_snapshot(RealDisk(), about, {"small": array[:5], "large": array})
+    found = read_arrays(about.path)
+    assert np.array_equal(found["large"], array)
+    assert np.array_equal(found["small"], array[:5])
+    grown = Room(found["large"]).first(len(array) + 1)
+    assert grown.ctypes.data == found["large"].ctypes.data
+    assert grown[-1].tolist() == [0, 0, 0]
 
 
 @pytest.mark.parametrize("name", [ARRAYS, MANIFEST])

@@ -18,9 +18,9 @@ from unbounded.memory.chunks import (
 from unbounded.memory.codes import CENTROID_WORDS, WORDS, Coded, Coder
 from unbounded.memory.index import Look
 from unbounded.memory.probe import choose, own_entries, probe
-from unbounded.memory.room import Room
 from unbounded.memory.scan import CHUNK
 from unbounded.memory.threads import in_parallel
+from unbounded.room import Room
 
 LOOKED_AT = 16
 """Entries looked at for each neighbor asked for, until there are `MANY`."""

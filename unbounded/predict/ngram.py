@@ -6,7 +6,6 @@ from typing import final
 import numpy as np
 from jaxtyping import Float, Int
 
-from unbounded.memory.room import Room
 from unbounded.predict.distribution import Dense, Distribution, Even
 from unbounded.predict.experts import Expert, Uniform
 from unbounded.predict.tree import (
@@ -22,6 +21,7 @@ from unbounded.predict.tree import (
     walk,
     weigh,
 )
+from unbounded.room import Room
 from unbounded.types import Hidden, Ids, Probs
 
 ORDERS = 5

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from unbounded.errors import StoreError
+from unbounded.room import roomy
 from unbounded.store.disk import ASIDE, Disk, sync_folder, write_all, write_file
 
 ARRAYS, MANIFEST = "arrays.npy", "manifest.json"
@@ -24,6 +25,9 @@ READERS = 2
 _PIECE = 1 << 22
 _HEAD = 4096
 _ALIGNED = 64
+
+# Smaller arrays are moved in no time when they grow.
+_LARGE = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -141,8 +145,9 @@ def _read_from(file: io.FileIO, place: Mapping[str, int]) -> np.ndarray:
     rest = place["size"] - start - count * dtype.itemsize
     if fortran or dtype.hasobject or not 0 <= rest < _ALIGNED:
         raise ValueError(wrong)
-    # Read where it will stay, so that nobody has to copy it.
-    array = np.empty(shape, dtype)
+    # Read where it will stay, and where it can grow, so that nobody has to copy it.
+    large = count * dtype.itemsize >= _LARGE
+    array = roomy(shape, dtype) if large else np.empty(shape, dtype)
     file.seek(first + start)
     crc = zlib.crc32(head.getvalue()[:start])
     for body in (array.reshape(-1).view(np.uint8).data, memoryview(bytearray(rest))):

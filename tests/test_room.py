@@ -1,12 +1,13 @@
 """An array that grows where it lies is what one that is copied would be."""
 
 import mmap
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from unbounded.memory import room as module
-from unbounded.memory.room import Room
+from unbounded import room as module
+from unbounded.room import Room, roomy
 
 
 @pytest.fixture(params=["reserved", "little reserved", "nothing reserved"])
@@ -16,10 +17,11 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
         monkeypatch.setattr(module, "_RESERVED", 1)
     if way == "nothing reserved":
 
-        def refuse(*_: object, **__: object) -> None:
-            raise OSError("no")
+        class Refused(mmap.mmap):
+            def __new__(cls, *_: object, **__: object) -> "Refused":
+                raise OSError("no")
 
-        monkeypatch.setattr(mmap, "mmap", refuse)
+        monkeypatch.setattr(module, "_Pages", Refused)
     return way
 
 
@@ -48,6 +50,26 @@ def test_rows_grow_where_they_lie() -> None:
     assert many.ctypes.data == first.ctypes.data
     many[-1] = 5
     assert first.sum() == 10_000
+
+
+def test_a_roomy_array_is_not_moved_and_any_other_is() -> None:
+    array = roomy((10, 3), np.dtype(np.float32))
+    array[:] = 1
+    room = Room(array)
+    assert room.first(1000).ctypes.data == array.ctypes.data
+    assert room.first(1000).sum() == 30
+    for other in (np.ones((10, 3)), roomy((10, 3), np.dtype(np.float32))[1:], array[:, :2]):
+        grown = Room(other).first(1000)
+        assert grown.ctypes.data != other.ctypes.data
+        assert grown.sum() == other.sum()
+
+
+def test_a_file_that_is_mapped_is_moved(tmp_path: Path) -> None:
+    np.ones(1000, np.float32).tofile(tmp_path / "rows")
+    mapped = np.memmap(tmp_path / "rows", np.float32, "r+")
+    grown = Room(mapped[:10]).first(20)
+    grown[:] = 2
+    assert mapped.sum() == 1000
 
 
 def test_what_is_reserved_is_not_taken() -> None:
