@@ -8,7 +8,9 @@ from unbounded.score.tables import minus
 
 COMPARED = (
     "Dynamic evaluation (Krause et al., 2018) goes on training the network on the text that it "
-    "reads. Both columns are of one run, the times in microseconds of wall clock a word."
+    "reads. Both columns are of one run, the times in microseconds of wall clock a word, at the "
+    "paper’s scale with one thread. From a second thread dynamic evaluation gains nothing, all "
+    "together a quarter of its time (docs/log.md)."
 )
 
 
