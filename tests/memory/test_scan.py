@@ -66,9 +66,10 @@ def test_distances_are_those_of_the_definition_to_the_bit(
         chunks = np.stack([chunk for _, chunk in made_chunks])
         for number, (codes, _) in enumerate(made_chunks):
             out = np.empty((TILE, CHUNK), np.float32)
-            # Whatever is said to follow.
-            following = (1 - number,) if how_many else ()
+            # Whatever is said to follow; asking for it ahead changes nothing.
+            following, before = (1 - number,) if how_many else (), chunks.copy()
             ask(chunks, number, *following, queries, offsets, scales, *how_many, out)
+            np.testing.assert_array_equal(chunks, before)
             for i in range(many if how_many else TILE):
                 products = levels_of(codes) @ queries[i].astype(np.int64)
                 expected = from_products(offsets[i], scales[i], lengths(codes, length), products)

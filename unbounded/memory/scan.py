@@ -193,12 +193,9 @@ def plain_distances(codes, chunk, following, queries, offsets, scales, many, out
 @no_type_check
 def wide_distances(codes, chunk, following, queries, offsets, scales, many, out):
     """`distances` with wide instructions."""
-    codes_at, next_at, queries_at = (
-        address(codes, chunk),
-        address(codes, following),
-        address(queries, 0),
-    )
-    offsets_at, scales_at, out_at = address(offsets, 0), address(scales, 0), address(out, 0)
+    codes_at, next_at = address(codes, chunk), address(codes, following)
+    queries_at, offsets_at = address(queries, 0), address(offsets, 0)
+    scales_at, out_at = address(scales, 0), address(out, 0)
     if many == 1:
         _one_to_codes(codes_at, next_at, queries_at, offsets_at, scales_at, out_at)
     elif many == 2:
@@ -219,6 +216,7 @@ def plain_to_centroids(centroids, chunk, queries, offsets, scales, out):
 @no_type_check
 def wide_to_centroids(centroids, chunk, queries, offsets, scales, out):
     """`to_centroids` with wide instructions."""
+    # Behind the last chunk nothing is read: to ask for memory ahead never fails.
     centroids_at, next_at = address(centroids, chunk), address(centroids, chunk + 1)
     queries_at, offsets_at = address(queries, 0), address(offsets, 0)
     scales_at, out_at = address(scales, 0), address(out, 0)
