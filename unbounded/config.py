@@ -27,6 +27,7 @@ from unbounded.predict import (
     Uniform,
     Unigram,
 )
+from unbounded.predict.neighborhood import PAPER_K, Neighborhood
 
 INDEXES: dict[str, type[Auto] | type[Flat] | type[IVFPQ]] = {
     "auto": Auto,
@@ -49,8 +50,9 @@ class MemoryConfig:
     index: str = "auto"
     """ "We use the IVFPQ implementation": `ivfpq` is the paper's, `auto` ours, `flat` exact."""
 
-    k: int = 1024
-    """ "Unless said otherwise, we query the 1,024 nearest neighbors." """
+    k: int | None = None
+    """None is the paper's 1,024, and more from four million entries on: there it pays more than to
+    look for the same ones longer (docs/log.md)."""
 
     window: int = 10_000
     """ "the local cache (size 10,000)" """
@@ -66,10 +68,9 @@ class MemoryConfig:
     def __post_init__(self) -> None:
         if self.index not in INDEXES:
             raise SettingError(f"index {self.index!r} is unknown; use {', '.join(INDEXES)}")
-        if self.k < 1 or self.window < 1:
-            raise SettingError(
-                f"k is {self.k} and the window {self.window}; both must be at least 1"
-            )
+        Neighborhood.of(self.k)
+        if self.window < 1:
+            raise SettingError(f"the window is {self.window}; it must be at least 1")
 
     def new_index(self, width: int) -> Index:
         """An empty index of the kind asked for."""
@@ -150,7 +151,7 @@ def build_online(
                 )
             case "knn" | "tuned":
                 store = Memory(memory.new_index(key_width))
-                built[name] = Offline(store, size, k=memory.k, part=part)
+                built[name] = Offline(store, size, k=memory.k or PAPER_K, part=part)
             case _:
                 raise SettingError(f"expert {name!r} is unknown")
     mixture = Gated(len(built), groups=[width])

@@ -45,9 +45,12 @@ def test_reading_is_measured_at_every_mark(place: Path, tmp_path: Path) -> None:
         assert 0 < there["predict_us"]["median"] <= there["predict_us"]["p99"]
         assert there["plain_cache_us"] > 0
         perplexity = there["perplexity"]
-        frozen = {"unbounded_frozen", "stock", "knn_lm"}
+        frozen = {"unbounded_frozen", "as_many_frozen", "stock", "knn_lm"}
         assert perplexity.keys() == {"static", "local", "unbounded", "full"} | frozen
         assert all(1 < value < 10_000 for value in perplexity.values())
+        # So few entries ask for no more neighbors than the paper does.
+        assert there["k"] == there["stock_k"]
+        assert perplexity["as_many_frozen"] == perplexity["unbounded_frozen"]
         # While nothing is older than the window, the two caches hold the same.
         assert perplexity["local"] == pytest.approx(perplexity["unbounded"], rel=1e-6)
         assert f"{int(mark):,} entries" in ran.stdout

@@ -24,6 +24,7 @@ from unbounded.predict import (
     Unigram,
     stepwise,
 )
+from unbounded.predict.neighborhood import Neighborhood
 from unbounded.types import Hidden, Ids, Probs
 
 SIZE = 20
@@ -61,6 +62,7 @@ EXPERTS: dict[str, Callable[[], Expert]] = {
     "unbounded fixed bandwidth": lambda: Cache(
         Memory(Flat(5)), SIZE, k=8, kernel=Kernel(bandwidth=0.7, sharpness=1.0), normalize=True
     ),
+    "unbounded growing k": lambda: Cache(Memory(Flat(5)), SIZE, k=Neighborhood(4, large=3)),
     "part of a state": lambda: Cache(Memory(Flat(2)), SIZE, k=4, part=slice(1, 3)),
     "knn": lambda: Offline(Memory(Flat(5)), SIZE, k=4),
     "knn closed": lambda: closed(),
@@ -275,6 +277,23 @@ def test_a_word_that_can_match_itself_is_caught() -> None:
     assert_both_tests_catch(lambda: SeesItself(EXPERTS["unbounded flat"]()))
     for name in ("unigram", "adapted", "dynamic"):
         assert_both_tests_catch(lambda name=name: SeesItself(EXPERTS[name]()))  # type: ignore[misc]
+
+
+def test_neighbors_asked_by_what_the_block_will_add_are_caught() -> None:
+    """Plant the leak: as many neighbors for a whole block as its last word may ask."""
+
+    class ByTheEnd(Wrapped):
+        def score(self, hidden: Hidden, words: Ids) -> Probs:
+            assert isinstance(self.inner, Cache)
+            grown = Neighborhood(4, large=3).at(len(self.inner.memory) + len(words))
+            later = Cache(self.inner.memory, SIZE, k=grown)
+            return later.score(hidden, words)
+
+    name = "unbounded growing k"
+    words = np.random.default_rng(2).integers(0, SIZE, 24)
+    whole = scored_in_blocks(EXPERTS[name](), words, [])
+    early = scored_in_blocks(ByTheEnd(EXPERTS[name]()), words, [])
+    assert np.abs(whole - early).max() > 100 * ROUNDING
 
 
 def test_a_vocabulary_that_already_knows_the_block_is_caught() -> None:

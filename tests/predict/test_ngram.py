@@ -1,6 +1,7 @@
 """Counts of word sequences: the same as counting in dictionaries, in bounded bytes."""
 
 from collections import defaultdict
+from collections.abc import Mapping
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from unbounded.errors import SettingError
 from unbounded.predict import NGram, Unigram, stepwise
 from unbounded.predict.ngram import ORDERS
-from unbounded.predict.tree import DISCOUNT, NEXT, REPEATS, TOTALS
+from unbounded.predict.tree import DISCOUNT, NEXT, NONE, REPEATS, TOTALS
 from unbounded.types import Hidden, Ids
 
 
@@ -170,7 +171,7 @@ def test_a_word_costs_a_bounded_number_of_bytes() -> None:
     ngram = NGram(5_000)
     ngram.observe(nothing(words), words)
     held = sum(array.nbytes for array in ngram.state().values())
-    assert held <= 24 * ORDERS * len(words) + 20_000
+    assert held <= 20 * ORDERS * len(words) + 20_000
 
 
 def test_a_word_beyond_the_full_vocabulary_is_an_error() -> None:
@@ -204,15 +205,43 @@ def test_every_node_is_in_one_chain_and_no_chain_is_long() -> None:
     assert max(lengths) < 15  # measured 8
 
 
-def test_a_state_from_before_nodes_had_chains_goes_on() -> None:
+def with_all_counts(state: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Nodes as they were while each had counts: parent, word, four counts, next."""
+    nodes = []
+    for parent, word, following, last in state["nodes"].tolist():
+        once = [1, 0, 0, 0] if last == NONE else [1, 1, 1, last]
+        counts = once if last >= NONE else state["counts"][NONE - 1 - last].tolist()
+        nodes.append([parent, word, *counts, following])
+    return np.array(nodes, np.int32)
+
+
+@pytest.mark.parametrize("chains", [True, False])
+def test_a_state_from_before_most_nodes_lost_their_counts_goes_on(chains: bool) -> None:
     words = text(3_000, 300)
     ngram, other = NGram(300), NGram(300)
     ngram.observe(nothing(words[:2_000]), words[:2_000])
     state = ngram.state()
     old = {name: state[name] for name in ("contexts", "learned")}
-    room = np.zeros((4096, 6), np.int32)
-    room[: len(state["nodes"])] = state["nodes"][:, :6]
-    other.load({**old, "nodes": room, "used": np.array([len(state["nodes"])])})
+    nodes = with_all_counts(state)
+    if chains:
+        other.load({**old, "nodes": nodes, "heads": state["heads"]})
+    else:
+        room = np.zeros((4096, 6), np.int32)
+        room[: len(nodes)] = nodes[:, :6]
+        other.load({**old, "nodes": room, "used": np.array([len(nodes)])})
     rest = words[2_000:]
     expected = ngram.score(nothing(rest), rest)
     np.testing.assert_array_equal(other.score(nothing(rest), rest), expected)
+
+
+def test_only_what_came_again_has_counts() -> None:
+    words = text(20_000, 2_000)
+    ngram = NGram(2_000)
+    ngram.observe(nothing(words), words)
+    state = ngram.state()
+    last = state["nodes"][:, 3]
+    # Every row of counts belongs to one node, and says more than that it came once.
+    assert np.sort(NONE - 1 - last[last < NONE]).tolist() == list(range(len(state["counts"])))
+    count, total = state["counts"][1:, 0], state["counts"][1:, 1]
+    assert ((count > 1) | (total > 1)).all()
+    assert len(state["counts"]) < len(last) / 2

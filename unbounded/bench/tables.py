@@ -29,11 +29,12 @@ def read_table(mark: int, figures: Mapping[str, Any]) -> str:
         f"{figures['stream_ratio']:>11.2f}",
         f"{'search alone':28}{figures['search_us']:>9,.1f}"
         f"  {figures['queries_per_second']:,.0f} a second, "
-        f"{figures['search_ratio']:.1f} times stock",
+        f"{figures['search_ratio']:.1f} times stock, {figures['k']:,} neighbors",
         f"{'search alone, stock faiss':28}{figures['stock_search_us']:>9,.1f}"
-        f"  {figures['stock_queries_per_second']:,.0f} a second",
+        f"  {figures['stock_queries_per_second']:,.0f} a second, {figures['stock_k']:,} neighbors",
         "perplexity with nothing of the stretch in the memory, weights fitted: "
-        f"{perplexity['unbounded_frozen']:,.2f}, stock faiss {perplexity['stock']:,.2f}, "
+        f"{perplexity['unbounded_frozen']:,.2f}, with as many neighbors as stock "
+        f"{perplexity['as_many_frozen']:,.2f}, stock faiss {perplexity['stock']:,.2f}, "
         f"kNN-LM {perplexity['knn_lm']:,.2f}",
         f"one prediction: median {figures['predict_us']['median']:,.0f} µs, "
         f"99th percentile {figures['predict_us']['p99']:,.0f} µs; "

@@ -9,10 +9,10 @@ import numpy as np
 from unbounded.errors import SettingError
 from unbounded.memory.codes import Coder
 from unbounded.memory.flat import Flat
-from unbounded.memory.index import Index, IndexEvent, Look, unpacking
+from unbounded.memory.index import Index, IndexEvent, Look
 from unbounded.memory.lists import Lists
 from unbounded.memory.nearest import Nearest
-from unbounded.types import Distances, Hidden, Positions
+from unbounded.types import Hidden
 
 # Lists are cut so often while as many keys come as were exact.
 _SETTLINGS = 8
@@ -81,16 +81,11 @@ class Auto(Index):
         self.events.append(IndexEvent(len(lists), what, time.perf_counter() - began))
         return lists
 
-    def _find(
-        self, queries: Hidden, k: int, own_past: bool, ordered: bool
-    ) -> tuple[Distances, Positions]:
+    def _find(self, queries: Hidden, k: int, own_past: bool, look: Look) -> None:
         if isinstance(self._keys, Flat):
-            return super()._find(queries, k, own_past, ordered)
-        shape = len(queries), k
-        squared, positions = np.empty(shape, np.float32), np.empty(shape, np.int64)
-        coded = self._keys.coder.encode(queries)
-        self._keys.find(coded, k, own_past, unpacking(squared, positions, ordered))
-        return squared, positions
+            super()._find(queries, k, own_past, look)
+        else:
+            self._keys.find(self._keys.coder.encode(queries), k, own_past, look)
 
     def _read(self, keys: Hidden, k: int, look: Look) -> None:
         if isinstance(self._keys, Flat):

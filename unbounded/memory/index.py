@@ -74,8 +74,14 @@ class Index(ABC):
 
     def search(self, queries: Hidden, k: int) -> tuple[Distances, Positions]:
         """Squared distances (n, min(k, entries)) and positions of the nearest, nearest first."""
+        squared, positions = _room_for(len(queries), min(_positive(k), len(self)))
+        self.search_by(queries, k, unpacking(squared, positions, ordered=True))
+        return squared, positions
+
+    def search_by(self, queries: Hidden, k: int, look: Look) -> None:
+        """`search`, some rows at a time and in no order: nothing of what a row found is kept."""
         queries = self._checked(queries, "queries")
-        return self._find(queries, min(_positive(k), len(self)), own_past=False, ordered=True)
+        self._find(queries, min(_positive(k), len(self)), own_past=False, look=look)
 
     def search_block(self, queries: Hidden, k: int) -> tuple[Distances, Positions]:
         """What searching and then adding each query, one at a time, would have found.
@@ -85,8 +91,10 @@ class Index(ABC):
         Nothing is added; a block longer than `room` may find what `read` would not.
         """
         queries = self._checked(queries, "queries")
-        seen = self.seen_by_last(len(queries), k)
-        return self._find(queries, seen, own_past=True, ordered=True)
+        squared, positions = _room_for(len(queries), self.seen_by_last(len(queries), k))
+        look = unpacking(squared, positions, ordered=True)
+        self._find(queries, squared.shape[1], own_past=True, look=look)
+        return squared, positions
 
     def read(self, keys: Hidden, k: int) -> tuple[Distances, Positions]:
         """Search for each key and then add it, as if one at a time; rows are in no order."""
@@ -128,20 +136,15 @@ class Index(ABC):
             seen = min(seen, self.reach)
         return min(_positive(k), seen)
 
-    def _find(
-        self, queries: Hidden, k: int, own_past: bool, ordered: bool
-    ) -> tuple[Distances, Positions]:
+    def _find(self, queries: Hidden, k: int, own_past: bool, look: Look) -> None:
         norms = squared_norms(queries)
-        squared = np.empty((len(queries), k), np.float32)
-        positions = np.empty((len(queries), k), np.int64)
 
         def show(nearest: Nearest, last: int) -> None:
             self.show_to(nearest)
             if own_past:
                 nearest.show(queries[:last], norms[:last], self.added)
 
-        self._find_by(show, queries, k, own_past, unpacking(squared, positions, ordered))
-        return squared, positions
+        self._find_by(show, queries, k, own_past, look)
 
     def _find_by(
         self,
@@ -271,6 +274,10 @@ def unpacking(squared: Distances, positions: Positions, ordered: bool = False) -
         unpack(some, base, squared[rows], positions[rows])
 
     return look
+
+
+def _room_for(rows: int, k: int) -> tuple[Distances, Positions]:
+    return np.empty((rows, k), np.float32), np.empty((rows, k), np.int64)
 
 
 def _positive(k: int) -> int:

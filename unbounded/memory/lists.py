@@ -17,17 +17,13 @@ from unbounded.memory.chunks import (
 )
 from unbounded.memory.codes import CENTROID_WORDS, WORDS, Coded, Coder
 from unbounded.memory.index import Look
-from unbounded.memory.probe import choose, own_entries, probe
+from unbounded.memory.probe import choose, nearest, own_entries, probe
 from unbounded.memory.scan import CHUNK
 from unbounded.memory.threads import in_parallel
 from unbounded.room import Room
 
 LOOKED_AT = 16
-"""Entries looked at for each neighbor asked for, until there are `MANY`."""
-
-MANY = 5_000_000
-"""From here on as many more as the root of the entries: at ten million, 16 gave a perplexity 1.6 %
-above that with 48, and 48 would take half as long again (docs/log.md)."""
+"""Entries looked at for each neighbor asked for."""
 
 FEWEST = 1024
 """Entries looked at for however few neighbors: one list alone often misses the very nearest."""
@@ -37,6 +33,9 @@ _SHORTEST = 256
 
 # Entries kept for each neighbor wanted, before the nearest are selected.
 _ROOM = 3
+
+# Queries whose neighbors are shown at a time: half a megabyte, which is still near when looked at.
+_SHOWN = 64
 
 # Queries that are searched together at least: the more, the more of them share a list. Beyond two
 # million entries one in so many: there every query has lists of its own, and to take these from
@@ -63,11 +62,11 @@ class Lists:
     """Entries (code, position) in lists; the centroid of a list is itself a code.
 
     A search looks into the lists with the nearest centroids until they hold `LOOKED_AT` times as
-    many entries as it wants, in large memories more, and at least `FEWEST`. A list that has
-    outgrown 0.7 √entries is cut in two, so lists follow the keys wherever these drift, and the
-    longest pause is that of some lists being cut. Lists are cut each time `settle` entries have
-    come, in large memories up to four times as many, and at no other time: between, a search looks
-    into the same lists however the stream is cut into blocks.
+    many entries as it wants, and at least `FEWEST`. A list that has outgrown 0.7 √entries is cut in
+    two, so lists follow the keys wherever these drift, and the longest pause is that of some lists
+    being cut. Lists are cut each time `settle` entries have come, in large memories up to four
+    times as many, and at no other time: between, a search looks into the same lists however the
+    stream is cut into blocks.
     """
 
     def __init__(self, coder: Coder, settle: int) -> None:
@@ -119,24 +118,21 @@ class Lists:
 
         With `own_past` a query also sees the queries before it, as if they had been added.
         """
-        chosen, used = self._choose(coded, self._wanted(k))
+        chosen, used = self._choose(coded, min(max(LOOKED_AT * k, FEWEST), self.entries))
         lists = chosen[:, 0]
         own = own_entries(self._chunks, coded.codes, lists if own_past else lists[:0], self.entries)
 
         def part(start: int, stop: int) -> None:
             bits, positions, best = _scratch(stop - start, k)
-            asked = (coded.queries, coded.offsets, coded.scales)
-            probe(self._chunks, own, *asked, start, stop, chosen, used, bits, positions, best)
-            look(start, best, 0)
+            asked = (self._chunks, own, coded.queries, coded.offsets, coded.scales)
+            kept, seen = probe(*asked, start, stop, chosen, used, k, bits, positions)
+            for first in range(start, stop, _SHOWN):
+                some = best[: stop - first]
+                nearest(*asked, start, chosen, used, kept, seen, first, some)
+                look(first, some, 0)
 
         in_parallel(part, len(lists), fewest=max(_TOGETHER, self.entries // _SHARED))
         return lists
-
-    def _wanted(self, k: int) -> int:
-        """How many entries to look at, which changes only where lists are cut."""
-        settled = self.entries - self.entries % self._stretch
-        looked_at = int(LOOKED_AT * k * max(settled / MANY, 1.0) ** 0.5)
-        return min(max(looked_at, FEWEST), self.entries)
 
     def _choose(self, coded: Coded, wanted: int) -> tuple[np.ndarray, np.ndarray]:
         """The lists that each query looks into, nearest first, and how many."""
@@ -291,11 +287,11 @@ class Lists:
 
 def _scratch(rows: int, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Room to work in, kept for the next search of this thread: new pages would cost more."""
-    columns = _ROOM * k + CHUNK
+    columns, shown = _ROOM * k + CHUNK, min(rows, _SHOWN)
     room: np.ndarray | None = getattr(_kept, "room", None)
-    if room is None or len(room) < rows * (columns + k):
-        room = _kept.room = np.empty(rows * (columns + k), np.uint64)
-    best, rest = room[: rows * k].reshape(rows, k), room[rows * k :].view(np.uint32)
+    if room is None or len(room) < rows * columns + shown * k:
+        room = _kept.room = np.empty(rows * columns + shown * k, np.uint64)
+    best, rest = room[: shown * k].reshape(shown, k), room[shown * k :].view(np.uint32)
     bits, positions = rest[: 2 * rows * columns].reshape(2, rows, columns)
     return bits, positions, best
 

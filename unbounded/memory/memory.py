@@ -11,7 +11,6 @@ from unbounded.memory.index import Index, IndexEvent
 from unbounded.memory.nearest import Packed, unpack
 from unbounded.memory.pairs import Neighbors, Pairs, check_pairs
 from unbounded.memory.rows import Rows
-from unbounded.memory.threads import in_parallel
 from unbounded.states import part, under
 from unbounded.types import Hidden, Ids
 
@@ -80,15 +79,16 @@ class Memory(Pairs):
 
     def search(self, queries: Hidden, k: int) -> Neighbors:
         """The min(k, entries) nearest entries of each query; changes nothing."""
-        squared, positions = self.index.search(queries, k)
-        words = np.empty(positions.shape, np.int64)
+        found = _room_for(len(queries), min(k, len(self)))
         known, oldest = self._words.view, self.index.added - len(self._words)
 
-        def part(start: int, stop: int) -> None:
-            _gather(positions[start:stop], oldest, known, known[:0], words[start:stop])
+        def gather(first: int, packed: Packed, base: int) -> None:
+            some = found[first : first + len(packed)]
+            unpack(np.sort(packed, axis=1), base, some.squared, some.positions)
+            _gather(some.positions, oldest, known, known[:0], some.words)
 
-        in_parallel(part, len(words))
-        return Neighbors(squared, words, positions)
+        self.index.search_by(queries, k, gather)
+        return found
 
     def read_by(
         self, keys: Hidden, words: Ids, k: int, look: Callable[[int, Neighbors], None]
@@ -105,11 +105,7 @@ class Memory(Pairs):
             rows = max(_LOOKED_AT // max(packed.shape[1], 1), 1)
             for start in range(0, len(packed), rows):
                 some = packed[start : start + rows]
-                found = Neighbors(
-                    np.empty(some.shape, np.float32),
-                    np.empty(some.shape, np.int32),
-                    np.empty(some.shape, np.int64),
-                )
+                found = _room_for(*some.shape)
                 unpack(some, base, found.squared, found.positions)
                 _gather(found.positions, oldest, known, words, found.words)
                 look(first + start, found)
@@ -152,6 +148,13 @@ class Memory(Pairs):
         """Become what gave the rest."""
         self.index.settle(rest)
         self._words.keep_last(len(self.index))
+
+
+def _room_for(rows: int, k: int) -> Neighbors:
+    shape = rows, max(k, 0)
+    return Neighbors(
+        np.empty(shape, np.float32), np.empty(shape, np.int32), np.empty(shape, np.int64)
+    )
 
 
 @numba.njit(cache=True, nogil=True)

@@ -20,7 +20,7 @@ from unbounded.memory.select import INFINITY, kth, rough_limit, select
 @numba.njit(cache=True, nogil=True)
 @no_type_check
 def choose(chunks, queries, offsets, scales, totals, wanted, chosen, used):
-    """Which lists each query looks into: the nearest, until they held `wanted` entries.
+    """Which lists each query looks into: the nearest, until they held `wanted` entries; it first.
 
     What they held is what they held when lists were last cut, so that the choice does not change
     in between. A query that needs more lists than `chosen` has columns is left to be asked again:
@@ -29,56 +29,76 @@ def choose(chunks, queries, offsets, scales, totals, wanted, chosen, used):
     count = chunks.counts[LISTS]
     to_lists = room_for_centroids(chunks)
     numbers = np.arange(count).astype(np.uint32)
-    room = np.empty((2, count), np.uint32)
+    room, taken = np.empty((2, count), np.uint32), np.empty((2, count), np.uint64)
     for first in range(0, len(queries), TILE):
         many = ask_centroids(chunks, queries, offsets, scales, totals, first, to_lists)
         for j in range(many):
             t = first + j
             bits = to_lists[j].view(np.uint32)
-            lists = _nearest_lists(bits, numbers, min(chosen.shape[1], count), room)
-            needed = _needed(lists, chunks.settled, wanted)
+            most = min(chosen.shape[1], count)
+            # Those that are near by a sample; where they hold too few, all.
+            limit = rough_limit(bits, count, most)
+            kept = keep(bits, numbers, count, np.uint32(0), limit, room[0], room[1])
+            needed = _take_nearest(room[0], room[1], kept, chunks.settled, wanted, taken)
             if needed < 0:
-                lists = _nearest_lists(bits, numbers, count, room)
-                needed = _needed(lists, chunks.settled, wanted)
-                if needed < 0:
-                    needed = count
+                needed = _take_nearest(bits, numbers, count, chunks.settled, wanted, taken)
             if needed > chosen.shape[1]:
                 used[t] = -needed
             else:
                 used[t] = needed
                 for i in range(needed):
-                    chosen[t, i] = lists[i] & np.uint64(0xFFFF_FFFF)
+                    chosen[t, i] = taken[0, i] & np.uint64(0xFFFF_FFFF)
+
+
+_BINS = 64
 
 
 @numba.njit(cache=True, nogil=True)
 @no_type_check
-def _nearest_lists(bits, numbers, most, room):
-    """At least the `most` nearest lists, nearest first, of two as near the older, packed."""
-    count = len(numbers)
-    # Those that are near by a sample, and only where that was too few, as many as needed.
-    limit = rough_limit(bits, count, most)
-    kept = keep(bits, numbers, count, np.uint32(0), limit, room[0], room[1])
-    if kept < most:
-        # One more: where all are too far for a float, and infinite, none is left out.
-        limit = kth(bits, count, most)[1] + np.uint32(1)
-        kept = keep(bits, numbers, count, np.uint32(0), limit, room[0], room[1])
-    order = np.empty(kept, np.uint64)
+def _take_nearest(bits, numbers, kept, settled, wanted, taken):
+    """Pack the nearest lists that held `wanted` entries, the very nearest first; how many it takes.
+
+    Of two as near the older. Minus one if together they held fewer, unless these are all lists. By
+    a histogram of what lists of about the same distance held: only among those where it is enough
+    is there anything to sort.
+    """
+    low, high = np.uint32(0xFFFF_FFFF), np.uint32(0)
     for i in range(kept):
-        order[i] = (np.uint64(room[0, i]) << np.uint64(32)) | np.uint64(room[1, i])
-    order.sort()
-    return order
-
-
-@numba.njit(cache=True, nogil=True)
-@no_type_check
-def _needed(lists, settled, wanted):
-    """How many of these lists it takes to have held so many entries; -1 if they do not."""
-    held = 0
-    for i in range(len(lists)):
-        if held >= wanted:
-            return i
-        held += settled[lists[i] & np.uint64(0xFFFF_FFFF)]
-    return len(lists) if held >= wanted else -1
+        low, high = min(low, bits[i]), max(high, bits[i])
+    shift = np.uint32(0)
+    while kept and (high - low) >> shift >= _BINS:
+        shift += np.uint32(1)
+    held = np.zeros(_BINS, np.int64)
+    for i in range(kept):
+        held[(bits[i] - low) >> shift] += settled[numbers[i]]
+    last, so_far = 0, 0
+    while last < _BINS and so_far + held[last] < wanted:
+        so_far += held[last]
+        last += 1
+    if last == _BINS and kept < taken.shape[1]:
+        return -1
+    whole, parted = 0, 0
+    for i in range(kept):
+        packed = (np.uint64(bits[i]) << np.uint64(32)) | np.uint64(numbers[i])
+        if (bits[i] - low) >> shift < last:
+            taken[0, whole] = packed
+            whole += 1
+        elif (bits[i] - low) >> shift == last:
+            taken[1, parted] = packed
+            parted += 1
+    taken[1, :parted].sort()
+    for i in range(parted):
+        if so_far >= wanted:
+            break
+        taken[0, whole] = taken[1, i]
+        so_far += settled[taken[1, i] & np.uint64(0xFFFF_FFFF)]
+        whole += 1
+    nearest = 0
+    for i in range(whole):
+        if taken[0, i] < taken[0, nearest]:
+            nearest = i
+    taken[0, 0], taken[0, nearest] = taken[0, nearest], taken[0, 0]
+    return whole
 
 
 class Own(NamedTuple):
@@ -144,32 +164,40 @@ class Kept(NamedTuple):
 
 @numba.njit(cache=True, nogil=True)
 @no_type_check
-def probe(chunks, own, queries, offsets, scales, start, stop, chosen, used, bits, positions, best):
-    """The nearest entries of queries start to stop, packed, in no order, each into a row of `best`.
+def probe(chunks, own, queries, offsets, scales, start, stop, chosen, used, k, bits, positions):
+    """Have queries start to stop keep their k nearest and some more, as far as a guess is right.
 
     Query t looks into its chosen lists, and at the block's own entries before t that will go there.
     List by list, all queries keep what is nearer than their limits, in rows of `bits` and
-    `positions`; then the nearest of that are selected. A limit is a guess from a sample, and a
-    query for which it was wrong looks again.
+    `positions`. Returns how many each kept, and how many entries it sees.
     """
     n = stop - start
-    if n == 0:
-        return
-    visits, seen = _visits_by_list(chunks, own, chosen, used, start, stop)
     kept = Kept(bits[:n], positions[:n], np.zeros(n, np.int64), np.empty(n, np.uint32))
+    visits, seen = _visits_by_list(chunks, own, chosen, used, start, stop)
+    if n:
+        asked = queries, offsets, scales
+        _guess(chunks, *asked, visits, start, k, seen, bits[:n], kept.limits)
+        _look(chunks, own, *asked, visits, start, kept)
+    return kept, seen
+
+
+@numba.njit(cache=True, nogil=True)
+@no_type_check
+def nearest(chunks, own, queries, offsets, scales, start, chosen, used, kept, seen, first, best):
+    """The nearest of what queries `first` and on have kept, packed, in no order, a row each.
+
+    A query whose limit was a wrong guess looks again. `start` is the query of the first row kept.
+    """
+    bits, positions, counts, _ = kept
     most = bits.shape[1] - CHUNK
-    _guess(
-        chunks, queries, offsets, scales, visits, start, best.shape[1], seen, bits[:n], kept.limits
-    )
-    _look(chunks, own, queries, offsets, scales, visits, start, kept)
     room = np.empty((2, bits.shape[1]), np.uint32)
-    for t in range(start, stop):
+    for row in range(len(best)):
+        t = first + row
         i = t - start
-        count = kept.counts[i]
-        if min(best.shape[1], seen[i]) <= count <= most:
-            select(kept.bits[i], kept.positions[i], count, room[0], room[1], best[i])
+        if min(best.shape[1], seen[i]) <= counts[i] <= most:
+            select(bits[i], positions[i], counts[i], room[0], room[1], best[row])
         else:
-            _look_again(chunks, own, queries, offsets, scales, chosen, used, t, seen[i], best[i])
+            _look_again(chunks, own, queries, offsets, scales, chosen, used, t, seen[i], best[row])
 
 
 @numba.njit(cache=True, nogil=True)
@@ -234,24 +262,24 @@ def _take(visits, at, queries, offsets, scales, tile):
     return many
 
 
+# Entries by which a limit is guessed, and how many of them from each list at least.
+_SAMPLE, _LEAST = 1024, 16
+
+
 @numba.njit(cache=True, nogil=True)
 @no_type_check
 def _guess(chunks, queries, offsets, scales, visits, start, k, seen, room, limits):
     """A distance within which each query probably has k entries, and not many more.
 
-    From the first chunk of each list; infinite for a query that may keep everything. What is in
-    `room` is lost.
+    From some of the first entries of each list; infinite for a query that may keep everything.
+    What is in `room` is lost.
     """
     codes, heads, lengths = chunks.codes, chunks.heads, chunks.lengths
-    sampled = np.zeros(len(limits), np.int64)
+    visited, sampled = np.zeros(len(limits), np.int64), np.zeros(len(limits), np.int64)
     for at in range(len(visits)):
-        sampled[visits[at, 1] - start] += CHUNK
-    samples = (
-        room
-        if sampled.max() <= room.shape[1]
-        else np.empty((len(limits), sampled.max()), np.uint32)
-    )
-    sampled[:] = 0
+        visited[visits[at, 1] - start] += 1
+    most = max(_SAMPLE, _LEAST * visited.max())
+    samples = room if most <= room.shape[1] else np.empty((len(limits), most), np.uint32)
     tile = _tile()
     asked, tile_offsets, tile_scales, out = tile
     out_bits = out.view(np.uint32)
@@ -264,9 +292,10 @@ def _guess(chunks, queries, offsets, scales, visits, start, k, seen, room, limit
         )
         for j in range(many):
             i = visits[at + j, 1] - start
-            for slot in range(min(CHUNK, lengths[which])):
+            few = min(CHUNK, max(_LEAST, _SAMPLE // visited[i]), lengths[which])
+            for slot in range(few):
                 samples[i, sampled[i] + slot] = out_bits[j, slot]
-            sampled[i] += min(CHUNK, lengths[which])
+            sampled[i] += few
         at += many
     for i in range(len(limits)):
         limits[i] = INFINITY

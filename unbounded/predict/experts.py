@@ -5,7 +5,7 @@ fast path over a block, must equal `stepwise`: predict one word, look at it, lea
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import final
 
 import numpy as np
@@ -18,6 +18,7 @@ from unbounded.predict.distribution import Counted, Distribution, Even, Networke
 from unbounded.predict.family import Family
 from unbounded.predict.kernels import Kernel
 from unbounded.predict.mixture import Online
+from unbounded.predict.neighborhood import Neighborhood
 from unbounded.states import part, under
 from unbounded.types import Distances, Hidden, Ids, Probs
 
@@ -235,7 +236,8 @@ class Cache(Expert):
 
     With a memory of the last N pairs it is the local cache, with one of all pairs the unbounded
     cache. An empty memory is even over `size` words. Without a `kernel` there is a family of them,
-    and how far to trust each is learned from the words that some neighbor foresaw.
+    and how far to trust each is learned from the words that some neighbor foresaw. A `k` that is
+    not told grows with the memory.
     """
 
     def __init__(
@@ -243,27 +245,30 @@ class Cache(Expert):
         memory: Pairs,
         size: int,
         *,
-        k: int = 1024,
+        k: int | Neighborhood | None = None,
         kernel: Kernel | None = None,
         normalize: bool = False,
         part: slice = slice(None),
     ) -> None:
         """`part` of a hidden state is the key."""
-        if k < 1:
-            raise SettingError(f"k is {k}; at least 1 neighbor is needed")
         self.memory = memory
         # The more words look into a large memory together, the more share what they look at.
         self.whole = memory.reach is None
         self._size = size
-        self._k = k
+        self._neighborhood = k if isinstance(k, Neighborhood) else Neighborhood.of(k)
         self._family = Family(kernel)
         self._trust = Online(len(self._family))
         self._normalize = normalize
         self._part = part
 
+    @property
+    def k(self) -> int:
+        """How many neighbors a state is asked for now."""
+        return self._neighborhood.at(len(self.memory))
+
     def neighbors(self, hidden: Hidden) -> Neighbors:
         """The entries nearest to each state; changes nothing."""
-        return self.memory.search(self._keys(hidden), self._k)
+        return self.memory.search(self._keys(hidden), self.k)
 
     def predict(self, hidden: Hidden) -> Distribution:
         """What followed the nearest states, the nearer the more."""
@@ -283,16 +288,28 @@ class Cache(Expert):
             rows = slice(first, first + len(found.squared))
             shares[rows] = self._family.shares(found.squared, found.words, words[rows], self._size)
 
-        self.memory.read_by(self._keys(hidden), words, self._k, count)
+        self._read(self._keys(hidden), words, count)
         probs = np.zeros(len(words))
         # What no neighbor foresaw says nothing about the kernels.
         foreseen = shares.any(axis=1)
         probs[foreseen] = self._trust.score(shares[foreseen]).prob
         return probs
 
+    def _read(self, keys: Hidden, words: Ids, look: Callable[[int, Neighbors], None]) -> None:
+        """Read pairs, as many at a time as are asked for the same number of neighbors."""
+        start = 0
+        while start < len(words):
+            rows = slice(start, start + self._neighborhood.until_more(len(self.memory)))
+
+            def after(first: int, found: Neighbors, start: int = start) -> None:
+                look(start + first, found)
+
+            self.memory.read_by(keys[rows], words[rows], self.k, after)
+            start = rows.stop
+
     def expect(self, hidden: Hidden) -> None:
         """Let a memory that lies elsewhere begin to search."""
-        self.memory.expect(self._keys(hidden), self._k)
+        self.memory.expect(self._keys(hidden), self.k)
 
     def remember(self, hidden: Hidden, words: Ids) -> None:
         """Remember pairs without looking for their neighbors: nothing is learned of the kernels."""

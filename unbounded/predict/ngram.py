@@ -9,17 +9,19 @@ from jaxtyping import Float, Int
 from unbounded.predict.distribution import Dense, Distribution, Even
 from unbounded.predict.experts import Expert, Uniform
 from unbounded.predict.tree import (
-    COLUMNS,
+    NONE,
     NOWHERE,
     PARENT,
     REPEATS,
     TOTALS,
+    WEIGHTS,
     WORD,
     ask,
     chained,
     read,
     walk,
     weigh,
+    with_counts,
 )
 from unbounded.room import Room
 from unbounded.types import Hidden, Ids, Probs
@@ -44,7 +46,8 @@ class NGram(Expert):
     An `open` vocabulary has more words than the `size` that are known beforehand: they have nothing
     until they are read, and their first time teaches no weights; otherwise they are an error.
 
-    Each word adds at most five nodes, in practice about three, of 32 bytes each with its chain.
+    Each word adds at most five nodes, in practice two or three, of 20 bytes each with its chain;
+    one in ten came again and takes 16 more.
 
     >>> ngram = NGram(size=10)
     >>> words = np.array([1, 2, 3, 4] * 3)
@@ -56,27 +59,30 @@ class NGram(Expert):
         self._uniform = Uniform(size)
         self._open = open
         self._used = 1  # node 0 is the empty context
-        self._nodes = np.zeros((1, len(COLUMNS)), np.int32)
+        self._rows = 1  # and has the first row of counts
+        self._nodes = np.array([[0, 0, 0, NONE - 1]], np.int32)
+        self._counts = np.zeros((1, 4), np.int32)
         self._heads = chained(self._nodes)
-        self._room: tuple[Room, Room] | None = None
+        self._room: tuple[Room, Room, Room] | None = None
         self._contexts = np.full(ORDERS, NOWHERE, np.int64)
         self._contexts[0] = 0
         self._learned = np.ones((ORDERS * TOTALS * REPEATS, 3))
 
     @property
     def bytes(self) -> int:
-        """Of the nodes and their table, with the room to grow."""
-        return int(self._nodes.nbytes + self._heads.nbytes)
+        """Of the nodes, their chains and their counts, with the room to grow."""
+        return int(self._nodes.nbytes + self._heads.nbytes + self._counts.nbytes)
 
     def predict(self, hidden: Hidden) -> Distribution:
         """What followed the words read last; they are the same whatever the hidden state."""
-        weights = np.empty((ORDERS, 5))
-        weigh(self._nodes, self._learned, self._contexts, weights)
+        weights = np.empty((ORDERS, WEIGHTS))
+        weigh(self._nodes, self._counts, self._learned, self._contexts, weights)
         return Backed(
             len(hidden),
             self._uniform.size,
             self._heads[: self._used],
             self._nodes,
+            self._counts,
             self._contexts.copy(),
             weights,
         )
@@ -102,13 +108,15 @@ class NGram(Expert):
         probs = np.empty(len(words))
         for start in range(0, len(words), CHUNK):
             chunk = np.asarray(words[start : start + CHUNK], np.int64)
-            self._reserve(self._used + ORDERS * len(chunk))
-            self._used = read(
+            self._reserve(ORDERS * len(chunk))
+            self._used, self._rows = read(
                 chunk,
                 self._uniform.size,
                 self._heads,
                 self._nodes,
+                self._counts,
                 self._used,
+                self._rows,
                 self._contexts,
                 self._learned,
                 probs[start : start + CHUNK],
@@ -120,8 +128,9 @@ class NGram(Expert):
         twin = NGram(1)
         twin.__dict__ |= self.__dict__ | {"_contexts": self._contexts.copy()}
         base = Even(len(words), self._uniform.size).prob(words)
-        tables = (self._heads[: self._used], self._nodes, twin._contexts, self._learned)
-        probs: Probs = walk(np.asarray(words, np.int64), base, *tables)
+        tables = (self._heads[: self._used], self._nodes, self._counts)
+        ids = np.asarray(words, np.int64)
+        probs: Probs = walk(ids, base, *tables, twin._contexts, self._learned)
         return probs, twin
 
     def widen(self, size: int) -> None:
@@ -129,26 +138,32 @@ class NGram(Expert):
         self._uniform.widen(size)
 
     def state(self) -> dict[str, np.ndarray]:
-        """The nodes and their chains, where the text stands, and how contexts are weighed."""
+        """Nodes, chains and counts, where the text stands, and how contexts are weighed."""
         return {
             "nodes": self._nodes[: self._used].copy(),
             "heads": self._heads[: self._used].copy(),
+            "counts": self._counts[: self._rows].copy(),
             "contexts": self._contexts.copy(),
             "learned": self._learned.copy(),
         }
 
     def load(self, state: Mapping[str, np.ndarray]) -> None:
         """Become what wrote the state."""
-        if "heads" in state:
-            self._nodes, self._heads = (
-                np.require(state[name], requirements=["C", "W"]) for name in ("nodes", "heads")
+        if "counts" in state:
+            self._nodes, self._heads, self._counts = (
+                np.require(state[name], requirements=["C", "W"])
+                for name in ("nodes", "heads", "counts")
             )
+        elif "heads" in state:
+            # As it was written while every node had its counts.
+            self._nodes, self._counts = with_counts(state["nodes"])
+            self._heads = np.require(state["heads"], requirements=["C", "W"])
         else:
-            # As it was written before nodes had chains, with room behind those in use.
+            # And before that: without chains, with room behind the nodes in use.
             nodes = state["nodes"][: int(state["used"][0])]
-            self._nodes = np.pad(nodes, ((0, 0), (0, 1)))
+            self._nodes, self._counts = with_counts(np.pad(nodes, ((0, 0), (0, 1))))
             self._heads = chained(self._nodes)
-        self._used, self._room = len(self._heads), None
+        self._used, self._rows, self._room = len(self._heads), len(self._counts), None
         self._contexts = state["contexts"].copy()
         self._learned = state["learned"].copy()
 
@@ -164,10 +179,14 @@ class NGram(Expert):
         """Nothing."""
 
     def _reserve(self, nodes: int) -> None:
-        if nodes > len(self._nodes):
+        """Room for so many nodes more; each brings counts to at most itself and its context."""
+        used, rows = self._used + nodes, self._rows + 2 * nodes
+        if used > len(self._nodes) or rows > len(self._counts):
             if self._room is None:
-                self._room = Room(self._nodes), Room(self._heads)
-            self._nodes, self._heads = (room.first(nodes) for room in self._room)
+                self._room = Room(self._nodes), Room(self._heads), Room(self._counts)
+            for_nodes, for_heads, for_counts = self._room
+            self._nodes, self._heads = for_nodes.first(used), for_heads.first(used)
+            self._counts = for_counts.first(rows)
 
 
 @final
@@ -179,13 +198,14 @@ class Backed(Distribution):
         steps: int,
         size: int,
         heads: Int[np.ndarray, " chains"],
-        nodes: Int[np.ndarray, "nodes 7"],
+        nodes: Int[np.ndarray, "nodes 4"],
+        counts: Int[np.ndarray, "rows 4"],
         contexts: Int[np.ndarray, " orders"],
-        weights: Float[np.ndarray, "orders 5"],
+        weights: Float[np.ndarray, "orders 6"],
     ) -> None:
         self._steps = steps
         self._size = size
-        self._tables = (heads, nodes, contexts, weights)
+        self._tables = (heads, nodes, counts, contexts, weights)
 
     def prob(self, words: Ids) -> Probs:
         """The chain's probability of one word a step."""

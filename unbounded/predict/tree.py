@@ -1,15 +1,20 @@
-"""N-grams as a tree in two arrays: a node is a context and a word after it.
+"""N-grams as a tree in arrays: a node is a context and a word after it.
 
 A node's key is exact (its parent's number and its word), so nothing collides, and the nodes that a
 word makes or meets are the contexts of the next word, so nothing is hashed twice. There are as many
 chains as nodes: each node that comes brings one, which takes its share of an older chain's nodes
 (linear hashing; Litwin, 1980), so that the table grows with its nodes and never pauses.
+
+Most n-grams come once, and as contexts have one follower or none, so that there is nothing to count
+(of those of ten million words of web, nine in ten). Only the others have counts, in an array of
+their own.
 """
 
 from typing import no_type_check
 
 import numba
 import numpy as np
+from jaxtyping import Int32
 
 DISCOUNT = 0.7
 """Taken from every count, so that what was seen once or twice is trusted less (Kneser-Ney)."""
@@ -17,9 +22,18 @@ DISCOUNT = 0.7
 TOTALS, REPEATS = 25, 6
 """Contexts are told apart by how often they were met and how often their next word was a repeat."""
 
-PARENT, WORD, COUNT, TOTAL, DISTINCT, LAST, NEXT = COLUMNS = range(7)
-"""A node, 28 bytes: the n-gram `word` after `parent`, its count, as a context itself the sum and
-number of its followers' counts and its last follower; and the next node in its chain (0: none)."""
+PARENT, WORD, NEXT, LAST = range(4)
+"""A node, 16 bytes: the n-gram `word` after `parent`, the next node in its chain (0: none), and
+what followed the n-gram last: a word, `NONE`, or below that the number of its row of counts."""
+
+NONE = -1
+
+WEIGHTS = 6
+"""What `weigh` says of a context."""
+
+COUNT, TOTAL, DISTINCT, FOLLOWER = range(4)
+"""A row of counts, 16 bytes: how often the n-gram came, the sum and number of its followers'
+counts, its last follower."""
 
 NOWHERE = -1
 
@@ -97,36 +111,80 @@ def _kind(order, total, distinct):
 
 @numba.njit(cache=True, nogil=True)
 @no_type_check
-def weigh(nodes, learned, contexts, weights):
+def _row(last):
+    """Which row of counts is meant."""
+    return NONE - 1 - last
+
+
+@numba.njit(cache=True, nogil=True)
+@no_type_check
+def _counted(nodes, counts, node, rows):
+    """The node's row of counts, which it gets if it had none; and how many rows there are then."""
+    last = nodes[node, LAST]
+    if last < NONE:
+        return _row(last), rows
+    followers = 0 if last == NONE else 1
+    counts[rows, COUNT], counts[rows, TOTAL] = 1, followers
+    counts[rows, DISTINCT], counts[rows, FOLLOWER] = followers, last
+    nodes[node, LAST] = NONE - 1 - rows
+    return rows, rows + 1
+
+
+def with_counts(
+    nodes: Int32[np.ndarray, "n 7"],
+) -> tuple[Int32[np.ndarray, "n 4"], Int32[np.ndarray, "rows 4"]]:
+    """Nodes and rows of counts, from nodes of parent, word, count, total, distinct, follower, next:
+    as they were written while each had all of them."""
+    counts = nodes[:, 2:6]
+    # The empty context has a row from the beginning, the first.
+    often = (counts[:, COUNT] != 1) | (counts[:, TOTAL] > 1)
+    last = np.where(counts[:, TOTAL] > 0, counts[:, FOLLOWER], NONE)
+    last[often] = NONE - 1 - np.arange(often.sum())
+    return np.column_stack([nodes[:, :2], nodes[:, 6], last]), counts[often].copy()
+
+
+@numba.njit(cache=True, nogil=True)
+@no_type_check
+def weigh(nodes, counts, learned, contexts, weights):
     """For each context that was met before: weights of counts, last follower and backing off,
-    what divides a count, and the kind; how many contexts those are."""
+    what divides a count, the kind, and the last follower; how many contexts those are."""
     for order in range(len(contexts)):
         context = contexts[order]
-        if context == NOWHERE or nodes[context, TOTAL] == 0:
+        total, distinct, last = 0, 0, NONE
+        if context != NOWHERE:
+            last = nodes[context, LAST]
+            if last > NONE:
+                total, distinct = 1, 1
+            elif last < NONE:
+                row = _row(last)
+                total, distinct = counts[row, TOTAL], counts[row, DISTINCT]
+                last = counts[row, FOLLOWER]
+        if total == 0:
             weights[order, 3] = 0.0
             return order
-        total, distinct = nodes[context, TOTAL], nodes[context, DISTINCT]
         kind = _kind(order, total, distinct)
         mass = learned[kind, 0] + learned[kind, 1] + learned[kind, 2]
         for part in range(3):
             weights[order, part] = learned[kind, part] / mass
         weights[order, 3] = total - DISCOUNT * distinct
         weights[order, 4] = kind
+        weights[order, 5] = last
     return len(contexts)
 
 
 @numba.njit(cache=True, nogil=True)
 @no_type_check
-def _shares(nodes, context, node, weights, order):
+def _shares(nodes, counts, node, weights, order):
     """What a context's counts, and its last follower, give to a word that has a node."""
-    counted = (nodes[node, COUNT] - DISCOUNT) / weights[order, 3] * weights[order, 0]
-    last = weights[order, 1] if nodes[context, LAST] == nodes[node, WORD] else 0.0
-    return counted, last
+    last = nodes[node, LAST]
+    count = 1 if last >= NONE else counts[_row(last), COUNT]
+    counted = (count - DISCOUNT) / weights[order, 3] * weights[order, 0]
+    return counted, weights[order, 1] if weights[order, 5] == nodes[node, WORD] else 0.0
 
 
 @numba.njit(cache=True, nogil=True)
 @no_type_check
-def ask(words, base, heads, nodes, contexts, weights):
+def ask(words, base, heads, nodes, counts, contexts, weights):
     """The probability of each word after the same contexts."""
     out = base.copy()
     chains = len(heads)
@@ -142,22 +200,22 @@ def ask(words, base, heads, nodes, contexts, weights):
                 # What a context never saw, no longer one saw.
                 known = node != 0
                 if known:
-                    counted, last = _shares(nodes, contexts[order], node, weights, order)
+                    counted, last = _shares(nodes, counts, node, weights, order)
             out[t] = counted + last + weights[order, 2] * out[t]
     return out
 
 
 @numba.njit(cache=True, nogil=True)
 @no_type_check
-def walk(words, base, heads, nodes, contexts, learned):
+def walk(words, base, heads, nodes, counts, contexts, learned):
     """Ask for each word and go on to the contexts behind it; nothing is counted."""
     out = np.empty(len(words))
-    weights = np.empty((len(contexts), 5))
+    weights = np.empty((len(contexts), WEIGHTS))
     chains = len(heads)
     mask = mask_for(chains)
     for t in range(len(words)):
-        weigh(nodes, learned, contexts, weights)
-        out[t] = ask(words[t : t + 1], base[t : t + 1], heads, nodes, contexts, weights)[0]
+        weigh(nodes, counts, learned, contexts, weights)
+        out[t] = ask(words[t : t + 1], base[t : t + 1], heads, nodes, counts, contexts, weights)[0]
         for order in range(len(contexts) - 2, -1, -1):
             node = 0
             if contexts[order] != NOWHERE:
@@ -168,24 +226,24 @@ def walk(words, base, heads, nodes, contexts, learned):
 
 @numba.njit(cache=True, nogil=True)
 @no_type_check
-def read(words, size, heads, nodes, used, contexts, learned, probs):
-    """Ask, look, learn for each word; the number of nodes then in use.
+def read(words, size, heads, nodes, counts, used, rows, contexts, learned, probs):
+    """Ask, look, learn for each word; the numbers of nodes and of rows of counts then in use.
 
     Without any count a word has 1 / size, and one beyond `size` nothing.
     """
     orders = len(contexts)
     mask = mask_for(used)
-    weights = np.empty((orders, 5))
+    weights = np.empty((orders, WEIGHTS))
     found = np.empty(orders, np.int64)
     for t in range(len(words)):
         word = words[t]
-        met = weigh(nodes, learned, contexts, weights)
+        met = weigh(nodes, counts, learned, contexts, weights)
         prob = 1.0 / size if word < size else 0.0
         for order in range(met):
             counted, last = 0.0, 0.0
             found[order] = _find(heads, nodes, used, mask, contexts[order], word)
             if found[order] != 0:
-                counted, last = _shares(nodes, contexts[order], found[order], weights, order)
+                counted, last = _shares(nodes, counts, found[order], weights, order)
             shorter = weights[order, 2] * prob
             prob = counted + last + shorter
             # Each context learns as if no longer one were there. EM over the whole chain is 1 %
@@ -206,20 +264,27 @@ def read(words, size, heads, nodes, used, contexts, learned, probs):
                     node = found[order]
                 else:
                     node = _find(heads, nodes, used, mask, context, word)
-                if node == 0:
+                new = node == 0
+                if new:
                     node = used
-                    nodes[node, PARENT], nodes[node, WORD] = context, word
+                    nodes[node, PARENT], nodes[node, WORD], nodes[node, LAST] = context, word, NONE
                     mask = _add(heads, nodes, node, mask)
                     used += 1
-                if news:
-                    nodes[context, TOTAL] += 1
-                    if nodes[node, COUNT] == 0:
-                        nodes[context, DISTINCT] += 1
-                    else:
-                        news = False
-                    nodes[node, COUNT] += 1
-                nodes[context, LAST] = word
+                if news and nodes[context, LAST] != NONE:
+                    row, rows = _counted(nodes, counts, context, rows)
+                    counts[row, TOTAL] += 1
+                    counts[row, DISTINCT] += new
+                if nodes[context, LAST] < NONE:
+                    counts[_row(nodes[context, LAST]), FOLLOWER] = word
+                else:
+                    # Its first follower, or again the only one.
+                    nodes[context, LAST] = word
+                if news and not new:
+                    row, rows = _counted(nodes, counts, node, rows)
+                    counts[row, COUNT] += 1
+                    # A shorter context counts what the longer ones had not seen.
+                    news = False
             if order + 1 < orders:
                 contexts[order + 1] = node
         contexts[0] = 0
-    return used
+    return used, rows

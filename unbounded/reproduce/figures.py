@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from unbounded.files import write_aside
+from unbounded.predict.neighborhood import PAPER_K
 from unbounded.reproduce.curves import (
     Curve,
     all_sharpnesses,
@@ -29,7 +30,6 @@ LOOKS = {
 }
 """Color and marker of a domain, so that lines can be told apart without color too."""
 
-PAPER_K = 1024
 
 ENTROPY = "entropy difference with\nstatic + unigram (nats a word)"
 
