@@ -20,11 +20,11 @@ from unbounded.memory.select import INFINITY, kth, rough_limit, select
 @numba.njit(cache=True, nogil=True)
 @no_type_check
 def choose(chunks, queries, offsets, scales, totals, wanted, chosen, used):
-    """Which lists each query looks into: the nearest, until they held `wanted` entries; it first.
+    """Which lists each query looks into: the nearest, until they held `wanted` entries.
 
     What they held is what they held when lists were last cut, so that the choice does not change
-    in between. A query that needs more lists than `chosen` has columns is left to be asked again:
-    it has used minus as many as it needs.
+    in between. The very nearest is the first. A query that needs more lists than `chosen` has
+    columns is left to be asked again: it has used minus as many as it needs.
     """
     count = chunks.counts[LISTS]
     to_lists = room_for_centroids(chunks)
@@ -262,8 +262,8 @@ def _take(visits, at, queries, offsets, scales, tile):
     return many
 
 
-# Entries by which a limit is guessed, and how many of them from each list at least.
-_SAMPLE, _LEAST = 1024, 16
+# About so many entries a limit is guessed from.
+_SAMPLE = 1024
 
 
 @numba.njit(cache=True, nogil=True)
@@ -278,8 +278,7 @@ def _guess(chunks, queries, offsets, scales, visits, start, k, seen, room, limit
     visited, sampled = np.zeros(len(limits), np.int64), np.zeros(len(limits), np.int64)
     for at in range(len(visits)):
         visited[visits[at, 1] - start] += 1
-    most = max(_SAMPLE, _LEAST * visited.max())
-    samples = room if most <= room.shape[1] else np.empty((len(limits), most), np.uint32)
+    samples = room if room.shape[1] >= _SAMPLE else np.empty((len(limits), _SAMPLE), np.uint32)
     tile = _tile()
     asked, tile_offsets, tile_scales, out = tile
     out_bits = out.view(np.uint32)
@@ -292,7 +291,9 @@ def _guess(chunks, queries, offsets, scales, visits, start, k, seen, room, limit
         )
         for j in range(many):
             i = visits[at + j, 1] - start
-            few = min(CHUNK, max(_LEAST, _SAMPLE // visited[i]), lengths[which])
+            # One query that looks into thousands of lists must not make room for all of them.
+            few = min(CHUNK, max(_SAMPLE // visited[i], 1), lengths[which])
+            few = min(few, samples.shape[1] - sampled[i])
             for slot in range(few):
                 samples[i, sampled[i] + slot] = out_bits[j, slot]
             sampled[i] += few
