@@ -14,7 +14,6 @@ of blocks. Peak RSS is that of this process while it reads (part 3 and all that 
 marks), not while it measures others.
 """
 
-import gc
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,7 +24,7 @@ from typing import Any, final
 import numpy as np
 
 from unbounded.bench.peers import KNN_SHARE, knn_lm, plain_cache_seconds
-from unbounded.bench.resident import Peak, resident
+from unbounded.bench.resident import Peak, give_back, resident
 from unbounded.bench.scratch import Scratch
 from unbounded.bench.stock import StockProcess
 from unbounded.bench.stream import Stream
@@ -74,6 +73,7 @@ def bench_read(
     check_marks(marks, [stretch_of(mark) + singles_of(mark) for mark in marks])
     size = full_size(model, text, marks[-1])
     _warm_up(model, text, size, min(WARM, marks[-1]), block, config)
+    give_back()
     base = resident()
     show = progress(marks[-1])
     found: dict[str, Any] = {}
@@ -117,8 +117,6 @@ def _warm_up(
         stream = Stream(model, size, words_of(model, text), block, config, scratch)
         stream.read_to(count, count, lambda done, note: None)
         stream.online.predict().prob(np.zeros(1, np.int64))
-    del stream
-    gc.collect()
 
 
 @final
