@@ -151,6 +151,7 @@ def test_a_search_returns_the_words_of_its_positions(kind: str) -> None:
     found = memory.search(keys[:5], 15)
     known = np.concatenate([earlier, words])
     np.testing.assert_array_equal(found.words, known[found.positions])
+    assert found.words.dtype == np.int64
 
 
 def test_refused_pairs_leave_everything_as_it_was() -> None:

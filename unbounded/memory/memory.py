@@ -7,7 +7,7 @@ import numba
 import numpy as np
 
 from unbounded.errors import MemoryFault
-from unbounded.memory.index import Index, IndexEvent
+from unbounded.memory.index import Index, IndexEvent, unpacking
 from unbounded.memory.nearest import Packed, unpack
 from unbounded.memory.pairs import Neighbors, Pairs, check_pairs
 from unbounded.memory.rows import Rows
@@ -79,13 +79,14 @@ class Memory(Pairs):
 
     def search(self, queries: Hidden, k: int) -> Neighbors:
         """The min(k, entries) nearest entries of each query; changes nothing."""
-        found = _room_for(len(queries), min(k, len(self)))
+        found = _room_for(len(queries), min(k, len(self)), np.int64)
         known, oldest = self._words.view, self.index.added - len(self._words)
+        write = unpacking(found.squared, found.positions, ordered=True)
 
         def gather(first: int, packed: Packed, base: int) -> None:
-            some = found[first : first + len(packed)]
-            unpack(np.sort(packed, axis=1), base, some.squared, some.positions)
-            _gather(some.positions, oldest, known, known[:0], some.words)
+            write(first, packed, base)
+            rows = slice(first, first + len(packed))
+            _gather(found.positions[rows], oldest, known, known[:0], found.words[rows])
 
         self.index.search_by(queries, k, gather)
         return found
@@ -150,11 +151,10 @@ class Memory(Pairs):
         self._words.keep_last(len(self.index))
 
 
-def _room_for(rows: int, k: int) -> Neighbors:
+def _room_for(rows: int, k: int, words: type[np.int32 | np.int64] = np.int32) -> Neighbors:
+    """Room for neighbors; words that are only counted may be narrow."""
     shape = rows, max(k, 0)
-    return Neighbors(
-        np.empty(shape, np.float32), np.empty(shape, np.int32), np.empty(shape, np.int64)
-    )
+    return Neighbors(np.empty(shape, np.float32), np.empty(shape, words), np.empty(shape, np.int64))
 
 
 @numba.njit(cache=True, nogil=True)

@@ -24,10 +24,6 @@ class Neighbors:
     words: Positions
     positions: Positions
 
-    def __getitem__(self, rows: slice) -> "Neighbors":
-        """Of some of the queries."""
-        return Neighbors(self.squared[rows], self.words[rows], self.positions[rows])
-
     def in_order(self) -> "Neighbors":
         """The nearest first, of two as near the older."""
         order = np.lexsort((self.positions, self.squared), axis=1)

@@ -112,7 +112,7 @@ def _kind(order, total, distinct):
 @numba.njit(cache=True, nogil=True)
 @no_type_check
 def _row(last):
-    """Which row of counts is meant."""
+    """Which row of counts is meant, and what is written to mean it."""
     return NONE - 1 - last
 
 
@@ -126,7 +126,7 @@ def _counted(nodes, counts, node, rows):
     followers = 0 if last == NONE else 1
     counts[rows, COUNT], counts[rows, TOTAL] = 1, followers
     counts[rows, DISTINCT], counts[rows, FOLLOWER] = followers, last
-    nodes[node, LAST] = NONE - 1 - rows
+    nodes[node, LAST] = _row(rows)
     return rows, rows + 1
 
 

@@ -30,7 +30,6 @@ LOOKS = {
 }
 """Color and marker of a domain, so that lines can be told apart without color too."""
 
-
 ENTROPY = "entropy difference with\nstatic + unigram (nats a word)"
 
 
