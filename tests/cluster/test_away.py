@@ -45,14 +45,15 @@ def reading(
             process.kill()
 
 
-def tell(process: "subprocess.Popen[str]", first: int, count: int) -> None:
-    """Write sentences, and wait until each is durable."""
+def tell(process: "subprocess.Popen[str]", log: Path, first: int, count: int) -> None:
+    """Write sentences, and wait until each is durable; a reader that ends has said why."""
     assert process.stdin is not None
     assert process.stdout is not None
     for number in range(first, first + count):
         process.stdin.write(SENTENCE.format(number))
         process.stdin.flush()
-        assert process.stdout.readline().endswith(f"meadow number {number}.\n")
+        heard = process.stdout.readline()
+        assert heard.endswith(f"meadow number {number}.\n"), log.read_text()
 
 
 def test_a_cluster_that_goes_and_comes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,13 +72,13 @@ def test_a_cluster_that_goes_and_comes(tmp_path: Path, monkeypatch: pytest.Monke
             assert first["waiting"] == 0
             one = readers.enter_context(reading(memory, engine, logs[0]))
             stopping = readers.enter_context(reading(memory, engine, logs[2], "stop"))
-            tell(stopping, 0, 1)
-            tell(one, 0, 2)
+            tell(stopping, logs[2], 0, 1)
+            tell(one, logs[0], 0, 2)
         # All of the cluster has ended, the reader goes on; the other says so and ends.
         assert stopping.stdin is not None
         stopping.stdin.write(SENTENCE.format(1))
         stopping.stdin.flush()
-        tell(one, 2, 2)
+        tell(one, logs[0], 2, 2)
         assert "all 2 shards are away" in logs[0].read_text()
         one.kill()
         assert stopping.wait(timeout=120) == 1
@@ -88,12 +89,12 @@ def test_a_cluster_that_goes_and_comes(tmp_path: Path, monkeypatch: pytest.Monke
     assert_fails([*new, "--engine", engine], "no engine answers at")
     with reading(memory, engine, logs[1]) as two:
         # Away from the beginning.
-        tell(two, 0, 2)
+        tell(two, logs[1], 0, 2)
         assert "all 2 shards are away (no engine answers at" in logs[1].read_text()
         with cluster(nodes=1, port=port, join=False):
             number = 2
             while "are back, and told" not in logs[1].read_text():
-                tell(two, number, 1)
+                tell(two, logs[1], number, 1)
                 number += 1
             assert two.stdin is not None
             two.stdin.close()

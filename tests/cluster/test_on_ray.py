@@ -15,6 +15,7 @@ from tests.cluster.nodes import cluster, kill_node, kill_process, node_of
 from tests.cluster.streams import WIDTH, about, stream, vocabulary
 from unbounded.cluster import Sharded, calls
 from unbounded.cluster.queue import own_queue
+from unbounded.errors import Away
 from unbounded.memory import Flat, Memory, Neighbors
 
 pytest.importorskip("ray")
@@ -132,6 +133,25 @@ def test_a_shard_that_hangs_is_left_out_and_told_later(
         os.kill(process, signal.SIGCONT)
         engine.kill()
         queue.close()
+
+
+def test_a_node_of_this_machine_that_has_ended_is_an_absence(
+    made: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not a fault: a reader with a queue goes on, and joins again when it is back."""
+    engine = OnRay(tmp_path / "memory", about(), 1)
+    shared = engine.share(np.zeros((1, WIDTH), np.float32))
+    node = type(engine._ray._private.worker._global_node)
+    monkeypatch.setattr(node, "raylet_socket_name", str(tmp_path / "nobody"))
+    # Looked at once a second, and when an array has to be put there again.
+    engine._looked = -10.0
+    with pytest.raises(Away, match="the node of this machine has ended"):
+        engine.share(np.zeros((1, WIDTH), np.float32))
+    engine._looked, engine._era = -10.0, engine._era + 1
+    with pytest.raises(Away, match="the node of this machine has ended"):
+        engine.begin(0, "search", shared, 1, 0, 0)
+    monkeypatch.undo()
+    engine.kill()
 
 
 def _write(folder: str, address: str, document: str, count: int) -> None:

@@ -101,6 +101,10 @@ class Bridge(Engine):
         except (EOFError, OSError):
             self._end("the process that had joined it has ended")
             raise Away(self._why) from None
+        if good is None:
+            # Its last word.
+            self._end(answer)
+            raise Away(self._why)
         if not good:
             raise answer
         return answer
@@ -189,6 +193,10 @@ def _serve(pipe: Connection, join: Callable[[], Engine]) -> None:
 
     try:
         engine = join()
+    except UnboundedError as error:
+        pipe.send((False, _plain(error)))
+        return
+    try:
         pipe.send((True, None))
         while True:
             what, *args = pipe.recv()
@@ -210,7 +218,8 @@ def _serve(pipe: Connection, join: Callable[[], Engine]) -> None:
                     answer = False, _plain(error)
                 pipe.send(answer)
     except UnboundedError as error:
-        pipe.send((False, _plain(error)))
+        # Nobody waits for what was shared or begun: whoever asks next hears why there is no more.
+        pipe.send((None, str(error)))
     except (EOFError, OSError, KeyboardInterrupt):
         pass
 

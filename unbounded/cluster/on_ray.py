@@ -57,7 +57,7 @@ def connect(address: Address) -> None:
             else:
                 ray.init(address=f"{address.host}:{address.port}", **quiet)
     except (OSError, RuntimeError, ValueError) as error:
-        raise EngineError(
+        raise Away(
             f"{address} cannot be joined ({' '.join(str(error).split())[:200]}); is this machine a "
             f"node of it? 'ray start --address {address.host}:{address.port}' makes it one"
         ) from error
@@ -214,7 +214,7 @@ class OnRay(Engine):
             try:
                 node.connect(path)
             except OSError:
-                raise EngineError(
+                raise Away(
                     "the node of this machine has ended; what was acknowledged is on the shards' "
                     "disks: start it again with 'ray start' and read on"
                 ) from None
@@ -256,7 +256,7 @@ class OnRay(Engine):
             raise Away(f"shard {shard} of {self._folder} is slow: no answer in {patience} s") from (
                 error
             )
-        except (errors.RayActorError, errors.ObjectLostError, errors.RaySystemError) as error:
+        except errors.RayError as error:
             raise Away(f"shard {shard} of {self._folder} is away ({error})") from error
 
     def revive(self, shard: int) -> None:

@@ -15,7 +15,7 @@ from unbounded.cluster.on_ray import OnRay, connect
 from unbounded.cluster.shard import KINDS
 from unbounded.cluster.sharded import Sharded
 from unbounded.corpus import Vocabulary
-from unbounded.errors import EngineError, SettingError, StoreError
+from unbounded.errors import Away, EngineError, SettingError, StoreError
 from unbounded.store.disk import RealDisk, write_file
 from unbounded.store.layout import NAME as ONE_PLACE
 from unbounded.store.snapshot import sealed, unsealed
@@ -99,7 +99,10 @@ def apart(
         # A new memory is made on its engine, or not at all.
         where.check()
     join = partial(opened, folder, address, dict(about), threads=threads, patience=patience)
-    return Bridge(join, count, partial(where.check, 1.0), patience)
+    bridge = Bridge(join, count, partial(where.check, 1.0), patience)
+    if had is None and (why := bridge.gone()) is not None:
+        raise Away(why)
+    return bridge
 
 
 @contextmanager
