@@ -74,6 +74,13 @@ def grown() -> Lists:
     return lists
 
 
+@pytest.fixture(params=[1, 2])
+def room(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """How many entries for each neighbor are kept before some are dropped; with 1, all the time."""
+    monkeypatch.setattr(lists_module, "_ROOM", request.param)
+
+
+@pytest.mark.usefixtures("room")
 @pytest.mark.parametrize("wanted", [1, 70, 800, 1500], indirect=True)
 @pytest.mark.parametrize("own_past", [False, True])
 @pytest.mark.parametrize("k", [1, 30, 3000])
@@ -88,6 +95,7 @@ def test_a_probe_finds_the_nearest_in_the_nearest_lists_and_in_its_own_past(
     np.testing.assert_array_equal(assigned, to_lists.argmin(axis=1))
 
 
+@pytest.mark.usefixtures("room")
 @pytest.mark.parametrize("wanted", [300], indirect=True)
 @given(seed=st.integers(0, 2**32 - 1), k=st.integers(1, 500), coarse=st.sampled_from([0.5, 1, 3]))
 @settings(
@@ -107,8 +115,10 @@ def test_of_those_that_are_as_near_the_oldest_are_found(
 
 @pytest.mark.parametrize("wanted", [1500], indirect=True)
 @pytest.mark.parametrize("nearer", ["old", "new"])
-def test_a_query_whose_guess_was_wrong_looks_again(wanted: int, nearer: str) -> None:
-    """The sample is of the oldest entries of each list; here it is like none of the others."""
+def test_a_query_whose_guess_was_wrong_finds_the_same(wanted: int, nearer: str) -> None:
+    """The sample is of the oldest entries of each list; here it is like none of the others: with
+    old ones near, too few are kept and it looks again; with new ones, too many, and it drops some.
+    """
     keys = (
         states(1500)
         * np.linspace(0.01 if nearer == "old" else 3, 1, 1500, dtype=np.float32)[:, None]

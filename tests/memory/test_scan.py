@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -7,20 +8,22 @@ import pytest
 from tests.memory.definitions import centroid_levels, from_products, lengths, levels
 from unbounded.memory.chunks import write_code
 from unbounded.memory.codes import AXES, CENTROID_WORDS, LENGTH, WORDS
-from unbounded.memory.scan import (
-    CHUNK,
-    TILE,
-    WIDE,
-    plain_distances,
-    plain_to_centroids,
-    wide_distances,
-    wide_to_centroids,
-)
+from unbounded.memory.instructions import HALF, WIDE
+from unbounded.memory.scan import CHUNK, TILE, plain_distances, plain_to_centroids, scanner
 
-needs_wide = pytest.mark.skipif(not WIDE, reason="this processor has no such instructions")
-VARIANTS = ["plain", pytest.param("wide", marks=needs_wide)]
-DISTANCES: dict[str, Any] = {"plain": plain_distances, "wide": wide_distances}
-TO_CENTROIDS: dict[str, Any] = {"plain": plain_to_centroids, "wide": wide_to_centroids}
+
+def needs(there: bool) -> pytest.MarkDecorator:
+    return pytest.mark.skipif(not there, reason="this processor has no such instructions")
+
+
+FAST = [pytest.param("wide", marks=needs(WIDE)), pytest.param("half", marks=needs(HALF))]
+PLAIN = plain_distances, plain_to_centroids
+
+
+@cache
+def scanned(way: str) -> tuple[Any, Any]:
+    return PLAIN if way == "plain" else scanner(way)
+
 
 BYTES: dict[str, Any] = {
     "random": lambda rng, size: rng.integers(0, 256, size),
@@ -45,21 +48,22 @@ def made(rng: np.random.Generator, words: int, fill: str) -> tuple[np.ndarray, n
     return codes, chunk
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("way", ["plain", "any", *FAST])
 @pytest.mark.parametrize("asked", QUERIES)
 @pytest.mark.parametrize("fill", BYTES)
 @pytest.mark.parametrize("many", range(1, TILE + 1))
 @pytest.mark.parametrize("scale", [0.0, 1e-6, 0.01, 1e30, 3e38])
 def test_distances_are_those_of_the_definition_to_the_bit(
-    variant: str, asked: str, fill: str, scale: float, many: int
+    way: str, asked: str, fill: str, scale: float, many: int
 ) -> None:
     rng = np.random.default_rng(0)
     queries = np.stack([QUERIES[asked](rng) for _ in range(TILE)]).astype(np.int8)
     offsets = rng.normal(0, 50, TILE).astype(np.float32)
     scales = (scale * np.arange(1, TILE + 1) / TILE).astype(np.float32)
+    distances, to_centroids = scanned(way)
     asks: list[tuple[Any, int, int, Callable[[np.ndarray], np.ndarray], tuple[int, ...]]] = [
-        (DISTANCES[variant], WORDS, LENGTH, levels, (many,)),
-        (TO_CENTROIDS[variant], CENTROID_WORDS, CENTROID_WORDS - 1, centroid_levels, ()),
+        (distances, WORDS, LENGTH, levels, (many,)),
+        (to_centroids, CENTROID_WORDS, CENTROID_WORDS - 1, centroid_levels, ()),
     ]
     for ask, words, length, levels_of, how_many in asks:
         made_chunks = [made(rng, words, fill) for _ in range(2)]

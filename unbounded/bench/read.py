@@ -145,10 +145,7 @@ class _Marker:
         searched, frozen = self._search(ids)
         plain = self._plain_cache(ids[: singles_of(mark)])
         self._peak.go_on()
-        stream.start_stretch()
-        for start in range(0, stretch, stream.block):
-            stream.read(words[start : start + stream.block])
-            show(stream.done, "measuring")
+        stream.read_stretch(words, show)
         self._peak.pause()
         figures = {
             "stretch": stretch,

@@ -185,9 +185,25 @@ class Stream:
         """Read on up to a place on the way to a mark."""
         near = mark - 2 * self._config.window
         while self.done < place:
-            words = self.take(min(self.block, place - self.done))
+            words = self.take(min(self._rest_of_block, place - self.done))
             self.read(words, near=self.done + len(words) > near)
             show(self.done, f"{self.lines['unbounded'].stream_us:,.0f} µs/word")
+
+    def read_stretch(self, words: list[str], show: Callable[[int, str], None]) -> None:
+        """Begin a stretch, and read it under every row."""
+        self.start_stretch()
+        start = 0
+        while start < len(words):
+            stop = start + self._rest_of_block
+            self.read(words[start:stop])
+            show(self.done, "measuring")
+            start = stop
+
+    @property
+    def _rest_of_block(self) -> int:
+        """Words to read next. Blocks end where they would have ended without a mark: a memory
+        rearranges itself at round numbers of entries, and searches what lies between together."""
+        return self.block - self.done % self.block
 
     def read(self, words: list[str], *, near: bool = True, timed: bool = True) -> None:
         """Read a block under the rows that are always scored, and the others if a mark is near.

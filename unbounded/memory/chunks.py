@@ -7,7 +7,8 @@ import numpy as np
 from jaxtyping import Int32, Int64, UInt32
 
 from unbounded.memory.codes import AXES, CENTROID_WORDS, POSITION, WORDS, decode, store_centroid
-from unbounded.memory.scan import CHUNK, GROUP, TILE, to_centroids
+from unbounded.memory.instructions import GROUP
+from unbounded.memory.scan import CHUNK, TILE, to_centroids
 
 _ROUNDS = 4
 """Of two-means, after a first cut across the longest direction."""

@@ -153,7 +153,8 @@ class Tile(NamedTuple):
 class Kept(NamedTuple):
     """What each query of a part has kept so far: distances as bits, positions, and how many.
 
-    There is room for a chunk more than may be kept; a count beyond that says that some are missing.
+    Where there is no room for a chunk more, all but the nearest are dropped and the limit with
+    them, so that there must be room for a chunk and some more beyond those that are wanted.
     """
 
     bits: UInt32[np.ndarray, "n room"]
@@ -177,7 +178,7 @@ def probe(chunks, own, queries, offsets, scales, start, stop, chosen, used, k, b
     if n:
         asked = queries, offsets, scales
         _guess(chunks, *asked, visits, start, k, seen, bits[:n], kept.limits)
-        _look(chunks, own, *asked, visits, start, kept)
+        _look(chunks, own, *asked, visits, start, k, kept)
     return kept, seen
 
 
@@ -186,15 +187,14 @@ def probe(chunks, own, queries, offsets, scales, start, stop, chosen, used, k, b
 def nearest(chunks, own, queries, offsets, scales, start, chosen, used, kept, seen, first, best):
     """The nearest of what queries `first` and on have kept, packed, in no order, a row each.
 
-    A query whose limit was a wrong guess looks again. `start` is the query of the first row kept.
+    A query whose limit was too near looks again. `start` is the query of the first row kept.
     """
     bits, positions, counts, _ = kept
-    most = bits.shape[1] - CHUNK
     room = np.empty((2, bits.shape[1]), np.uint32)
     for row in range(len(best)):
         t = first + row
         i = t - start
-        if min(best.shape[1], seen[i]) <= counts[i] <= most:
+        if counts[i] >= min(best.shape[1], seen[i]):
             select(bits[i], positions[i], counts[i], room[0], room[1], best[row])
         else:
             _look_again(chunks, own, queries, offsets, scales, chosen, used, t, seen[i], best[row])
@@ -211,7 +211,7 @@ def _look_again(chunks, own, queries, offsets, scales, chosen, used, t, seen, be
         np.zeros(1, np.int64),
         np.full(1, INFINITY),
     )
-    _look(chunks, own, queries, offsets, scales, visits, t, kept)
+    _look(chunks, own, queries, offsets, scales, visits, t, len(best), kept)
     room = np.empty_like(kept.bits)
     select(kept.bits[0], kept.positions[0], kept.counts[0], room[0], np.empty_like(room[0]), best)
 
@@ -307,7 +307,7 @@ def _guess(chunks, queries, offsets, scales, visits, start, k, seen, room, limit
 
 @numba.njit(cache=True, nogil=True)
 @no_type_check
-def _look(chunks, own, queries, offsets, scales, visits, start, kept):
+def _look(chunks, own, queries, offsets, scales, visits, start, k, kept):
     """Every visited list is gone through once for each tile of its queries.
 
     Arrays are named here and not in the loops, where each mention of one that is part of a tuple
@@ -319,6 +319,7 @@ def _look(chunks, own, queries, offsets, scales, visits, start, kept):
     tile = _tile()
     asked, tile_offsets, tile_scales, out = tile
     most = bits.shape[1] - CHUNK
+    best = np.empty(k, np.uint64)
     at = 0
     while at < len(visits):
         which, many = visits[at, 0], _take(visits, at, queries, offsets, scales, tile)
@@ -329,11 +330,12 @@ def _look(chunks, own, queries, offsets, scales, visits, start, kept):
             distances(codes, chunk, behind, asked, tile_offsets, tile_scales, many, out)
             for j in range(many):
                 i = visits[at + j, 1] - start
-                if counts[i] <= most:
-                    counts[i] += keep_chunk(
-                        *(out, j, codes, chunk, length - first, limits[i]),
-                        *(bits, positions, i, counts[i]),
-                    )
+                if counts[i] > most:
+                    _narrow(bits, positions, counts, limits, i, best)
+                counts[i] += keep_chunk(
+                    *(out, j, codes, chunk, length - first, limits[i]),
+                    *(bits, positions, i, counts[i]),
+                )
             chunk = following[chunk]
         for first in range(0, own_starts[which + 1] - own_starts[which], CHUNK):
             chunk = own_heads[which] + first // CHUNK
@@ -341,12 +343,30 @@ def _look(chunks, own, queries, offsets, scales, visits, start, kept):
             for j in range(many):
                 i = visits[at + j, 1] - start
                 earlier = _earlier(own_starts, order, which, visits[at + j, 1])
-                if counts[i] <= most:
-                    counts[i] += keep_chunk(
-                        *(out, j, own_codes, chunk, earlier - first, limits[i]),
-                        *(bits, positions, i, counts[i]),
-                    )
+                if counts[i] > most:
+                    _narrow(bits, positions, counts, limits, i, best)
+                counts[i] += keep_chunk(
+                    *(out, j, own_codes, chunk, earlier - first, limits[i]),
+                    *(bits, positions, i, counts[i]),
+                )
         at += many
+
+
+@numba.njit(cache=True, nogil=True)
+@no_type_check
+def _narrow(bits, positions, counts, limits, i, best):
+    """Keep the nearest only of what a query has kept, and from now on nothing further than these.
+
+    What is as far as the last of them may still come and be older.
+    """
+    room = np.empty((2, counts[i]), np.uint32)
+    select(bits[i], positions[i], counts[i], room[0], room[1], best)
+    furthest = np.uint32(0)
+    for slot in range(len(best)):
+        bits[i, slot] = np.uint32(best[slot] >> np.uint64(32))
+        positions[i, slot] = np.uint32(best[slot] & np.uint64(0xFFFF_FFFF))
+        furthest = max(furthest, bits[i, slot])
+    counts[i], limits[i] = len(best), furthest + np.uint32(1)
 
 
 @numba.njit(cache=True, nogil=True)
