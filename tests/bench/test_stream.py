@@ -43,6 +43,19 @@ def test_rows_that_are_not_near_a_mark_wait(place: Path, tmp_path: Path) -> None
     assert stream.lines["unbounded"].seconds > stream.lines["static"].seconds
 
 
+def test_blocks_end_where_they_would_without_a_mark(place: Path, tmp_path: Path) -> None:
+    model, text = load_model(place / "model"), Reader([place / "text.txt"])
+    scratch = Scratch(tmp_path, model.lm.width)
+    size = full_size(model, text, WORDS)
+    stream = Stream(model, size, words_of(model, text), 128, MemoryConfig(), scratch)
+    ends: list[int] = []
+    stream.read_to(200, 500, lambda done, note: ends.append(done))
+    stream.read(stream.take(3), timed=False)
+    stream.read_stretch(stream.take(297), lambda done, note: ends.append(done))
+    stream.read_to(640, 1_500, lambda done, note: ends.append(done))
+    assert ends == [128, 200, 256, 384, 500, 512, 640]
+
+
 def test_looking_ahead_sees_the_states_that_come(place: Path) -> None:
     lm = Watched(load_model(place / "model").lm)
     ids = np.arange(6)
