@@ -13,6 +13,7 @@ from unbounded.config import MemoryConfig, build_online
 from unbounded.lm import LanguageModel, Pretrained
 from unbounded.predict import Cache, Online, OnlineModel, Reading
 from unbounded.predict.experts import unit_length
+from unbounded.predict.online import PIECE
 from unbounded.score.metrics import Tally, surprise
 from unbounded.score.rows import ROWS, Row, experts_for
 from unbounded.types import Hidden, Ids, Probs, State
@@ -220,7 +221,10 @@ class Stream:
             for name, expert in self._experts.items():
                 # A local cache forgets anyway what is far from the mark.
                 if name not in few and name not in WINDOWS:
-                    expert.observe(reading.hidden, reading.ids)
+                    # As an `OnlineModel` would: a softmax of a whole block takes 200 MB.
+                    for start in range(0, len(words), PIECE):
+                        rows = slice(start, start + PIECE)
+                        expert.observe(reading.hidden[rows], reading.ids[rows])
         seconds = sum(reading.seconds[name] for name in ("network", *few))
         self._longest = max(self._longest, seconds)
         if timed and len(words) == self.block:
