@@ -13,7 +13,6 @@ from unbounded.config import MemoryConfig, build_online
 from unbounded.lm import LanguageModel, Pretrained
 from unbounded.predict import Cache, Online, OnlineModel, Reading
 from unbounded.predict.experts import unit_length
-from unbounded.predict.online import PIECE
 from unbounded.score.metrics import Tally, surprise
 from unbounded.score.rows import ROWS, Row, experts_for
 from unbounded.types import Hidden, Ids, Probs, State
@@ -212,19 +211,15 @@ class Stream:
         A pause counts as a stall even where the rows are not timed.
         """
         few, mixture = self.online.experts, self.online.mixture
-        if near:
-            every = self.online.twin(self._experts, Online(len(self._experts)))
-            reading = every.read(words)
-            self.online = every.twin(few, mixture)
-        else:
-            reading = self.online.read(words)
-            for name, expert in self._experts.items():
-                # A local cache forgets anyway what is far from the mark.
-                if name not in few and name not in WINDOWS:
-                    # As an `OnlineModel` would: a softmax of a whole block takes 200 MB.
-                    for start in range(0, len(words), PIECE):
-                        rows = slice(start, start + PIECE)
-                        expert.observe(reading.hidden[rows], reading.ids[rows])
+        # A local cache forgets anyway what is far from the mark.
+        asked = {
+            name: expert
+            for name, expert in self._experts.items()
+            if near or name in few or name not in WINDOWS
+        }
+        every = self.online.twin(asked, Online(len(asked)))
+        reading = every.read(words)
+        self.online = every.twin(few, mixture)
         seconds = sum(reading.seconds[name] for name in ("network", *few))
         self._longest = max(self._longest, seconds)
         if timed and len(words) == self.block:

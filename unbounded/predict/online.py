@@ -34,9 +34,9 @@ class Reading:
     """Seconds spent in `network` and in each expert, and in `mixture`."""
 
 
-PIECE = 2048
-"""Words at a time for all but those experts that want a block whole: what a softmax writes for them
-then stays in the processor's cache. µs a word, static row: 34 with 2,048, 44 with 8,192."""
+# Words at a time for all but those experts that want a block whole: what a softmax writes for them
+# then stays in the processor's cache. µs a word, static row: 34 with 2,048, 44 with 8,192.
+_PIECE = 2048
 
 
 @final
@@ -233,9 +233,9 @@ class OnlineModel:
                     table[rows, column] = expert.score(states, targets)
                     seconds[name] += clock() - began
 
-        for start in range(0, len(ids), PIECE):
+        for start in range(0, len(ids), _PIECE):
             began = clock()
-            piece = ids[start : start + PIECE]
+            piece = ids[start : start + _PIECE]
             after, state = self.lm.advance(state, piece)
             before[start + 1 : start + 1 + len(piece)] = after
             seconds["network"] += clock() - began
