@@ -184,6 +184,8 @@ class _Marker:
         stream, k = self._stream, self._config.k or PAPER_K
         memory, static = stream.unbounded.memory, stream.online.experts["static"]
         hidden, family = stream.lm.ahead(ids), Family(self._config.kernel)
+        # Once for the warm-up: what an answer is written on is new to both.
+        memory.search(stream.keys(hidden[: stream.block]), stream.unbounded.k)
         self._stock.search(stream.keys(hidden[: stream.block]), k)
         ours, theirs, columns = [], [], []
         for start in range(0, len(ids), stream.block):
