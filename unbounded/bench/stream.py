@@ -213,9 +213,7 @@ class Stream:
         few, mixture = self.online.experts, self.online.mixture
         # A local cache forgets anyway what is far from the mark.
         asked = {
-            name: expert
-            for name, expert in self._experts.items()
-            if near or name in few or name not in WINDOWS
+            name: expert for name, expert in self._experts.items() if near or name not in WINDOWS
         }
         every = self.online.twin(asked, Online(len(asked)))
         reading = every.read(words)

@@ -94,9 +94,9 @@ def _write_half(builder, arguments, words_a_code, length, halves, queries, way):
     word = ir.IntType(32)
     eight, reals = (ir.VectorType(kind, _EIGHT) for kind in (word, ir.FloatType()))
     low, four = constant(word, 0x0F0F0F0F, _EIGHT), constant(word, 4, _EIGHT)
-    multiply, fold = (_multiply_by_instruction, _fold_by_instruction)
-    if way == "any":
-        multiply, fold = _multiply, _fold
+    multiply, fold = _multiply, _fold
+    if way == "half":
+        multiply, fold = _multiply_by_instruction, _fold_by_instruction
     codes_at, following_at, asked_at, offsets_at, scales_at, out_at = arguments
     # Eight bits are taken in two goes: there are registers for the sums of one.
     goes = [(0, 1)] if halves else [(0,), (1,)]
