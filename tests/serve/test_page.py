@@ -186,6 +186,21 @@ def test_it_works_without_a_mouse(page: Page, address: str) -> None:
     assert len(page.locator("#draft").input_value()) > len("The zorble sleeps")
 
 
+def test_words_drawn_again_keep_who_has_moved_to_one(page: Page, address: str) -> None:
+    start(page, address, "redrawn")
+    page.keyboard.type("The zorble")
+    scored(page, "redrawn", "The zorble")
+    chips = page.locator("#chips button")
+    expect(chips.first).to_be_visible()
+    held = chips.nth(1)
+    held.focus()
+    held.evaluate("chip => { chip.dataset.old = '1'; }")
+    word = held.get_attribute("value") or ""
+    page.locator("#draft").dispatch_event("input")
+    expect(page.locator("#chips [data-old]")).to_have_count(0)
+    expect(page.locator(f'#chips button[value="{word}"]')).to_be_focused()
+
+
 def test_everything_has_a_name_for_those_who_do_not_see(page: Page, address: str) -> None:
     start(page, address, "named")
     page.keyboard.type("The zorble")

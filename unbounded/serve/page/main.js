@@ -56,12 +56,20 @@ const predict = latest(async (signal) => {
   try {
     const text = draft.value.slice(0, draft.selectionStart);
     const found = await post(memoryPath(memory, "predict"), { text, n: 7, sources: 0 }, signal);
-    $("chips").replaceChildren(...found.words.filter((one) => one.word !== "</s>").map(chip));
+    offer(found.words.filter((one) => one.word !== "</s>"));
     weigh(found.weights);
   } catch (error) {
     if (error.name !== "AbortError") failed(error);
   }
 }, 160);
+
+// Whoever has moved to a word stays on it when the words are drawn again, or on the first.
+function offer(guesses) {
+  const held = document.activeElement.closest("#chips button")?.value;
+  const chips = guesses.map(chip);
+  $("chips").replaceChildren(...chips);
+  if (held !== undefined) (chips.find((one) => one.value === held) ?? chips[0] ?? draft).focus();
+}
 
 function chip(guess) {
   const shares = Object.entries(guess.shares);
@@ -69,6 +77,7 @@ function chip(guess) {
   const known = learned.reduce((sum, [, share]) => sum + share, 0) > 0.5;
   const made = element("button", { type: "button", class: known ? "known" : "" }, guess.word,
     element("small", {}, percent(guess.prob)));
+  made.value = guess.word;
   made.setAttribute("aria-label", `${guess.word}, ${percent(guess.prob)}`);
   made.addEventListener("click", () => insert(guess.word));
   return made;
