@@ -62,7 +62,7 @@ EXPERTS: dict[str, Callable[[], Expert]] = {
     "unbounded fixed bandwidth": lambda: Cache(
         Memory(Flat(5)), SIZE, k=8, kernel=Kernel(bandwidth=0.7, sharpness=1.0), normalize=True
     ),
-    "unbounded growing k": lambda: Cache(Memory(Flat(5)), SIZE, k=Neighborhood(4, large=3)),
+    "unbounded growing k": lambda: Cache(Memory(Flat(5)), SIZE, k=Neighborhood(8, large=3)),
     "part of a state": lambda: Cache(Memory(Flat(2)), SIZE, k=4, part=slice(1, 3)),
     "knn": lambda: Offline(Memory(Flat(5)), SIZE, k=4),
     "knn closed": lambda: closed(),
@@ -285,7 +285,7 @@ def test_neighbors_asked_by_what_the_block_will_add_are_caught() -> None:
     class ByTheEnd(Wrapped):
         def score(self, hidden: Hidden, words: Ids) -> Probs:
             assert isinstance(self.inner, Cache)
-            grown = Neighborhood(4, large=3).at(len(self.inner.memory) + len(words))
+            grown = Neighborhood(8, large=3).at(len(self.inner.memory) + len(words))
             later = Cache(self.inner.memory, SIZE, k=grown)
             return later.score(hidden, words)
 

@@ -8,16 +8,16 @@ from unbounded.predict.neighborhood import LARGE, PAPER_K, Neighborhood
 
 
 def test_it_changes_where_it_says_it_will() -> None:
-    growing, entries, changes = Neighborhood(8, large=5), 0, []
+    growing, entries, changes = Neighborhood(16, large=5), 0, []
     for _ in range(6):
         rest = growing.until_more(entries)
         assert growing.at(entries) == growing.at(entries + rest - 1) < growing.at(entries + rest)
         entries += rest
         changes.append((entries, growing.at(entries)))
-    assert changes == [(5, 10), (10, 12), (20, 14), (40, 16), (80, 18), (160, 20)]
+    assert changes == [(5, 18), (10, 20), (20, 22), (40, 24), (80, 26), (160, 28)]
 
 
-def test_the_papers_number_up_to_four_million_and_for_ever_if_told() -> None:
+def test_the_papers_number_up_to_half_a_million_and_for_ever_if_told() -> None:
     assert Neighborhood.of(None).at(LARGE - 1) == PAPER_K < Neighborhood.of(None).at(LARGE)
     told = Neighborhood.of(PAPER_K)
     assert told.at(100 * LARGE) == PAPER_K

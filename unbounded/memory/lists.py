@@ -22,8 +22,9 @@ from unbounded.memory.scan import CHUNK
 from unbounded.memory.threads import in_parallel
 from unbounded.room import Room
 
-LOOKED_AT = 16
-"""Entries looked at for each neighbor asked for."""
+LOOKED_AT = 8
+"""Entries looked at for each neighbor asked for: twice as many are worth less than to ask for an
+eighth as many neighbors more, and cost more."""
 
 FEWEST = 1024
 """Entries looked at for however few neighbors: one list alone often misses the very nearest."""
@@ -287,11 +288,15 @@ class Lists:
 
 
 def _scratch(rows: int, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Room to work in, kept for the next search of this thread: new pages would cost more."""
+    """Room to work in, kept for the next search of this thread: new pages would cost more.
+
+    On large pages: each chunk that is looked at adds to some query's row, which lies anywhere.
+    """
     columns, shown = _ROOM * k + CHUNK, min(rows, _SHOWN)
-    room: np.ndarray | None = getattr(_kept, "room", None)
-    if room is None or len(room) < rows * columns + shown * k:
-        room = _kept.room = np.empty(rows * columns + shown * k, np.uint64)
+    kept: Room | None = getattr(_kept, "room", None)
+    if kept is None:
+        kept = _kept.room = Room(np.empty(0, np.uint64))
+    room = kept.first(rows * columns + shown * k)
     best, rest = room[: shown * k].reshape(shown, k), room[shown * k :].view(np.uint32)
     bits, positions = rest[: 2 * rows * columns].reshape(2, rows, columns)
     return bits, positions, best

@@ -1,4 +1,4 @@
-"""How many neighbors to ask: the paper's 1,024, and more in a memory of many millions."""
+"""How many neighbors to ask: the paper's 1,024, and more in a memory of half a million and more."""
 
 import sys
 from dataclasses import dataclass
@@ -8,16 +8,16 @@ from unbounded.errors import SettingError
 PAPER_K = 1024
 """ "Unless said otherwise, we query the 1,024 nearest neighbors." """
 
-LARGE = 2**22
+LARGE = 2**19
 """Entries from which on that is too few: their words are ever fewer of those that were read."""
 
 
 @dataclass(frozen=True)
 class Neighborhood:
-    """`k` neighbors, and a quarter as many more from `large` entries on and with each doubling.
+    """`k` neighbors, and an eighth as many more from `large` entries on and with each doubling.
 
     >>> [Neighborhood().at(entries) for entries in (10**3, 10**6, 5 * 10**6, 10**7, 10**8)]
-    [1024, 1024, 1280, 1536, 2304]
+    [1024, 1152, 1536, 1664, 2048]
     >>> Neighborhood.of(32).at(10**9)
     32
     """
@@ -36,7 +36,7 @@ class Neighborhood:
 
     def at(self, entries: int) -> int:
         """How many neighbors are asked of so many entries."""
-        return self.k + self._steps(entries) * (self.k // 4)
+        return self.k + self._steps(entries) * (self.k // 8)
 
     def until_more(self, entries: int) -> int:
         """How many entries may come until more neighbors are asked."""
