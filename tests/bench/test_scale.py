@@ -13,7 +13,7 @@ SOME = Constants(
 def test_without_jitter_it_is_the_sum_of_its_parts() -> None:
     rate = words_per_second(SOME, 10**6, 1, block=100, jitter=0.0, bandwidth=math.inf)
     lists = 1.17 * 1000 * SOME.centroid
-    search = lists + SOME.fixed + 16 * 1024 * SOME.scan
+    search = lists + SOME.fixed + SOME.looked * 1024 * SOME.scan
     asked = SOME.query + (SOME.call + SOME.shard) / 100
     assert rate == pytest.approx(1 / (search + SOME.own + asked))
 
@@ -32,7 +32,7 @@ def test_constants_come_back_from_figures_that_were_made_with_them() -> None:
 
     def search(shards: int) -> float:
         lists = 1.17 * math.sqrt(10**6 / shards) * SOME.centroid
-        return lists + SOME.fixed + 16 * share_of(1024, shards) * SOME.scan
+        return lists + SOME.fixed + SOME.looked * share_of(1024, shards) * SOME.scan
 
     def asked(shards: int, block: int) -> float:
         return (SOME.call + shards * SOME.shard) / block + shards * SOME.query
@@ -50,9 +50,10 @@ def test_constants_come_back_from_figures_that_were_made_with_them() -> None:
         for shards in (1, 2, 4)
     ]
     figures = {"entries": 10**6, "k": 1024, "queries": 1000, "merge": 3e-6, "rows": rows}
+    figures["looked_at"] = SOME.looked
     figures["alone"] = {str(shards): search(shards) for shards in (1, 2, 4)}
     found = Constants.fitted(figures)
-    for name in ("call", "shard", "query", "own", "scan", "fixed", "again", "merge"):
+    for name in ("call", "shard", "query", "own", "scan", "fixed", "again", "merge", "looked"):
         assert getattr(found, name) == pytest.approx(getattr(SOME, name))
 
 

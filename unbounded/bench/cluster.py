@@ -11,6 +11,7 @@ from unbounded.cluster.merging import Merged
 from unbounded.cluster.opening import scratch
 from unbounded.corpus import Vocabulary
 from unbounded.memory import Auto, Memory, Neighbors, Pairs
+from unbounded.memory.lists import LOOKED_AT
 from unbounded.types import Hidden, Ids
 
 WIDTH, WORDS = 256, 10_000
@@ -49,6 +50,7 @@ def bench_cluster(
     # Queries of a full memory while a row is measured: `asked_again` counts some of them.
     queries = max(blocks) + words * len(blocks)
     figures: dict[str, Any] = {"entries": entries, "k": k, "words": words, "queries": queries}
+    figures["looked_at"] = LOOKED_AT
     figures["rows"] = []
 
     def measure(name: str, count: int, memory: Pairs) -> None:

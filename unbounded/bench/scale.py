@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
-LOOKED_AT = 16
-"""Entries that a shard looks at for each neighbor it is asked for."""
+from unbounded.memory.lists import LOOKED_AT
+
+# Runs that do not say how many entries a shard looked at for each neighbor.
+_ONCE_LOOKED_AT = 16
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,8 @@ class Constants:
     width: int = 256
     reply: int = 12
     """Bytes of a neighbor on its way: distance, entry, word."""
+    looked: int = LOOKED_AT
+    """Entries that a shard looks at for each neighbor it is asked for."""
     memory: int = 80
     """Bytes of an entry in a shard's memory, at most."""
     disk: int = 1040
@@ -59,7 +63,8 @@ class Constants:
             queries.append(each / row["shards"])
         shard, call = np.polyfit([row["shards"] for row in spread], calls, 1)
         alone = {int(count): float(each) for count, each in figures["alone"].items()}
-        looked = [LOOKED_AT * share_of(k, count) for count in alone]
+        looked_at = int(figures.get("looked_at", _ONCE_LOOKED_AT))
+        looked = [looked_at * share_of(k, count) for count in alone]
         scanned = [each - _lists(entries / count) for count, each in alone.items()]
         scan, fixed = np.polyfit(looked, scanned, 1)
         query = max(float(np.mean(queries)), 0.0)
@@ -75,6 +80,7 @@ class Constants:
             fixed=max(float(fixed), 0.0),
             merge=float(figures["merge"]),
             again=float(np.mean(parts)),
+            looked=looked_at,
         )
 
 
@@ -118,9 +124,11 @@ def words_per_second(
     share = share_of(k, shards)
     held = entries / shards
     each = _lists(held) + constants.fixed
-    search = block * (each + min(LOOKED_AT * share, held) * constants.scan)
+    search = block * (each + min(constants.looked * share, held) * constants.scan)
     if shards > 1:
-        search += block * constants.again * (each + min(LOOKED_AT * k, held) * constants.scan)
+        search += (
+            block * constants.again * (each + min(constants.looked * k, held) * constants.scan)
+        )
     if cores is not None:
         search *= max(1.0, shards / cores)
     there = block * constants.width * 4 / bandwidth

@@ -1,0 +1,109 @@
+"""What more neighbors are worth, and more entries looked at for each: perplexity and time.
+
+python benchmarks/bench_neighbors.py --model DIR --text FILE [--entries 1000000] [--queries 16384]
+
+The first words fill a memory, and those after them are its queries, with none of them in it.
+Static and uniform, with a unigram, and with n-grams too, each mixed with the cache by weights
+fitted on the queries. A search takes the median of its blocks of 4,096, with two threads.
+"""
+
+import argparse
+import time
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+import unbounded.memory.lists as lists
+from unbounded.bench.text import words_of
+from unbounded.config import MemoryConfig, set_threads
+from unbounded.corpus import Reader
+from unbounded.lm import Pretrained, load_model
+from unbounded.memory import Auto, Memory
+from unbounded.predict import fit_weights
+from unbounded.predict.experts import Static, unit_length
+from unbounded.predict.family import Family
+from unbounded.predict.ngram import NGram
+from unbounded.types import Hidden, Ids, Probs
+
+BLOCK = 4096
+LOOKED_AT = (4, 6, 8, 12, 16, 24)
+NEIGHBORS = (768, 1024, 1152, 1280, 1536)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--model", type=Path, required=True)
+    parser.add_argument("--text", type=Path, required=True)
+    parser.add_argument("--entries", type=int, default=1_000_000)
+    parser.add_argument("--queries", type=int, default=16_384)
+    asked = parser.parse_args()
+    set_threads(2)
+    model = load_model(asked.model)
+    words = islice(words_of(model, Reader([asked.text])), asked.entries + asked.queries)
+    ids = model.vocabulary.copy().encode(list(words))
+    entries, size = len(ids) - asked.queries, int(ids.max()) + 1
+    memory, hidden = filled(model, ids, entries)
+    later = ids[entries:]
+    static = Static(model.lm).predict(hidden).prob(later)
+    uniform = np.full(len(later), 1 / size)
+    unigram = (np.bincount(ids[:entries], minlength=size) / entries)[later]
+    ngrams = by_ngrams(ids, size)[entries:]
+    mixtures = [[static, uniform], [static, uniform, unigram], [static, uniform, unigram, ngrams]]
+    print(f"{entries:,} entries; without a cache", *(f"{perplexity(m):.2f}" for m in mixtures))
+    print("| looked at for each | neighbors | + cache | + unigram | + n-grams | µs a query |")
+    print("|--:|--:|--:|--:|--:|--:|")
+    search(memory, hidden, later, NEIGHBORS[0], size)
+    for looked_at in LOOKED_AT:
+        lists.LOOKED_AT = looked_at
+        for k in NEIGHBORS:
+            cache, seconds = search(memory, hidden, later, k, size)
+            found = [perplexity([*mixture, cache]) for mixture in mixtures]
+            print(
+                f"| {looked_at} | {k:,} | "
+                + " | ".join(f"{one:.2f}" for one in found)
+                + f" | {1e6 * seconds:.1f} |",
+                flush=True,
+            )
+
+
+def filled(model: Pretrained, ids: Ids, entries: int) -> tuple[Memory, Hidden]:
+    """A memory of the first entries, and the states that foresee the words after them."""
+    memory = Memory(Auto(model.lm.width))
+    now, state = model.lm.start()
+    for start in range(0, entries, BLOCK):
+        words = ids[start : min(start + BLOCK, entries)]
+        after, state = model.lm.advance(state, words)
+        memory.add(unit_length(np.concatenate([now, after[:-1]])), words)
+        now = after[-1:]
+    after, _ = model.lm.advance(state, ids[entries:])
+    return memory, np.concatenate([now, after[:-1]])
+
+
+def by_ngrams(ids: Ids, size: int) -> Probs:
+    """What n-grams that learn as they read say of each word."""
+    experts, nothing = NGram(size), np.empty((BLOCK, 0), np.float32)
+    blocks = (ids[start : start + BLOCK] for start in range(0, len(ids), BLOCK))
+    return np.concatenate([experts.score(nothing[: len(block)], block) for block in blocks])
+
+
+def search(memory: Memory, hidden: Hidden, words: Ids, k: int, size: int) -> tuple[Probs, float]:
+    """What the cache says of each word, and seconds a query."""
+    family, times, said = Family(MemoryConfig().kernel), [], []
+    for start in range(0, len(words), BLOCK):
+        rows = slice(start, start + BLOCK)
+        keys = unit_length(hidden[rows])
+        began = time.perf_counter()
+        found = memory.search(keys, k)
+        times.append((time.perf_counter() - began) / len(keys))
+        said.append(family.shares(found.squared, found.words, words[rows], size))
+    return np.concatenate(said), float(np.median(times))
+
+
+def perplexity(columns: list[Probs]) -> float:
+    table = np.column_stack(columns)
+    return float(np.exp(-np.log(table @ fit_weights(table)).mean()))
+
+
+if __name__ == "__main__":
+    main()
