@@ -68,6 +68,8 @@ def start(page: Page, address: str, memory: str) -> None:
     page.fill("#new-name", memory)
     page.get_by_role("button", name="Make").click()
     expect(page.locator("#memory")).to_have_value(memory)
+    # Making it puts the focus where one writes, as the last thing: keys before that are lost.
+    expect(page.locator("#draft")).to_be_focused()
 
 
 def type_text(page: Page, text: str) -> None:
@@ -168,8 +170,6 @@ def test_a_dropped_file_is_read_to_the_end(page: Page, address: str, tmp_path: P
 
 def test_it_works_without_a_mouse(page: Page, address: str) -> None:
     start(page, address, "keys-only")
-    # Making it has put the focus where one writes.
-    expect(page.locator("#draft")).to_be_focused()
     page.keyboard.type("The zorble sleeps")
     scored(page, "keys-only", "The zorble sleeps")
     page.keyboard.press("Control+Enter")
@@ -190,15 +190,17 @@ def test_words_drawn_again_keep_who_has_moved_to_one(page: Page, address: str) -
     start(page, address, "redrawn")
     page.keyboard.type("The zorble")
     scored(page, "redrawn", "The zorble")
-    chips = page.locator("#chips button")
-    expect(chips.first).to_be_visible()
-    held = chips.nth(1)
-    held.focus()
-    held.evaluate("chip => { chip.dataset.old = '1'; }")
-    word = held.get_attribute("value") or ""
-    page.locator("#draft").dispatch_event("input")
-    expect(page.locator("#chips [data-old]")).to_have_count(0)
-    expect(page.locator(f'#chips button[value="{word}"]')).to_be_focused()
+    page.locator("#chips button").nth(1).focus()
+    # The first time may still be for less of the text, with other words.
+    for words in ("perhaps others", "the same"):
+        word = page.evaluate(
+            "() => { const at = document.activeElement; at.dataset.old = '1'; return at.value; }"
+        )
+        page.locator("#draft").dispatch_event("input")
+        expect(page.locator("#chips [data-old]")).to_have_count(0)
+        expect(page.locator("#chips button:focus")).to_have_count(1)
+        if words == "the same":
+            expect(page.locator("#chips button:focus")).to_have_attribute("value", word)
 
 
 def test_everything_has_a_name_for_those_who_do_not_see(page: Page, address: str) -> None:
