@@ -15,12 +15,13 @@ from pathlib import Path
 import numpy as np
 
 import unbounded.memory.lists as lists
+from unbounded.bench.read import fitted, perplexity
+from unbounded.bench.stream import Watched
 from unbounded.bench.text import words_of
 from unbounded.config import MemoryConfig, set_threads
 from unbounded.corpus import Reader
 from unbounded.lm import Pretrained, load_model
 from unbounded.memory import Auto, Memory
-from unbounded.predict import fit_weights
 from unbounded.predict.experts import Static, unit_length
 from unbounded.predict.family import Family
 from unbounded.predict.ngram import NGram
@@ -50,7 +51,7 @@ def main() -> None:
     unigram = (np.bincount(ids[:entries], minlength=size) / entries)[later]
     ngrams = by_ngrams(ids, size)[entries:]
     mixtures = [[static, uniform], [static, uniform, unigram], [static, uniform, unigram, ngrams]]
-    print(f"{entries:,} entries; without a cache", *(f"{perplexity(m):.2f}" for m in mixtures))
+    print(f"{entries:,} entries; without a cache", *(f"{mixed(m):.2f}" for m in mixtures))
     print("| looked at for each | neighbors | + cache | + unigram | + n-grams | µs a query |")
     print("|--:|--:|--:|--:|--:|--:|")
     search(memory, hidden, later, NEIGHBORS[0], size)
@@ -58,7 +59,7 @@ def main() -> None:
         lists.LOOKED_AT = looked_at
         for k in NEIGHBORS:
             cache, seconds = search(memory, hidden, later, k, size)
-            found = [perplexity([*mixture, cache]) for mixture in mixtures]
+            found = [mixed([*mixture, cache]) for mixture in mixtures]
             print(
                 f"| {looked_at} | {k:,} | "
                 + " | ".join(f"{one:.2f}" for one in found)
@@ -69,15 +70,12 @@ def main() -> None:
 
 def filled(model: Pretrained, ids: Ids, entries: int) -> tuple[Memory, Hidden]:
     """A memory of the first entries, and the states that foresee the words after them."""
-    memory = Memory(Auto(model.lm.width))
-    now, state = model.lm.start()
+    memory, lm = Memory(Auto(model.lm.width)), Watched(model.lm)
     for start in range(0, entries, BLOCK):
         words = ids[start : min(start + BLOCK, entries)]
-        after, state = model.lm.advance(state, words)
-        memory.add(unit_length(np.concatenate([now, after[:-1]])), words)
-        now = after[-1:]
-    after, _ = model.lm.advance(state, ids[entries:])
-    return memory, np.concatenate([now, after[:-1]])
+        lm.advance(lm.state, words)
+        memory.add(unit_length(lm.hidden), words)
+    return memory, lm.ahead(ids[entries:])
 
 
 def by_ngrams(ids: Ids, size: int) -> Probs:
@@ -100,9 +98,9 @@ def search(memory: Memory, hidden: Hidden, words: Ids, k: int, size: int) -> tup
     return np.concatenate(said), float(np.median(times))
 
 
-def perplexity(columns: list[Probs]) -> float:
-    table = np.column_stack(columns)
-    return float(np.exp(-np.log(table @ fit_weights(table)).mean()))
+def mixed(columns: list[Probs]) -> float:
+    """Their perplexity, mixed with the fixed weights that suit them best."""
+    return perplexity(fitted(np.column_stack(columns)))
 
 
 if __name__ == "__main__":

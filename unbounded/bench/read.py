@@ -210,12 +210,12 @@ class _Marker:
             np.concatenate(parts) for parts in zip(*columns, strict=True)
         )
         uniform = np.full(len(ids), 1 / self._size)
-        base = _fitted(np.stack([network, uniform], axis=1))
+        base = fitted(np.stack([network, uniform], axis=1))
         perplexities = {
-            "unbounded_frozen": _perplexity(_fitted(np.column_stack([network, uniform, mine]))),
-            "as_many_frozen": _perplexity(_fitted(np.column_stack([network, uniform, as_many]))),
-            "stock": _perplexity(_fitted(np.column_stack([network, uniform, stock]))),
-            "knn_lm": _perplexity(KNN_SHARE * knn + (1 - KNN_SHARE) * base),
+            "unbounded_frozen": perplexity(fitted(np.column_stack([network, uniform, mine]))),
+            "as_many_frozen": perplexity(fitted(np.column_stack([network, uniform, as_many]))),
+            "stock": perplexity(fitted(np.column_stack([network, uniform, stock]))),
+            "knn_lm": perplexity(KNN_SHARE * knn + (1 - KNN_SHARE) * base),
         }
         query, stock_query = float(np.median(ours)), float(np.median(theirs))
         return {
@@ -262,11 +262,12 @@ class _Marker:
         }
 
 
-def _fitted(table: Table) -> Probs:
+def fitted(table: Table) -> Probs:
     """The rows mixed with the fixed weights that suit them best."""
     mixed: Probs = table @ fit_weights(table)
     return mixed
 
 
-def _perplexity(probs: Probs) -> float:
+def perplexity(probs: Probs) -> float:
+    """Of words that were given these probabilities."""
     return float(np.exp(surprise(probs).mean()))

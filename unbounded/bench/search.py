@@ -17,6 +17,7 @@ import numpy as np
 
 from unbounded.bench.scratch import Scratch
 from unbounded.bench.stock import CODE_SIZE, Stock, lists_for
+from unbounded.bench.stream import Watched
 from unbounded.bench.text import check_marks, full_size, words_of
 from unbounded.corpus import Line
 from unbounded.lm import Pretrained
@@ -92,13 +93,11 @@ def _read(
     show: Callable[[int, str], None],
 ) -> None:
     vocabulary, words = model.vocabulary.copy(), islice(words_of(model, text), count)
-    now, state = model.lm.start()
-    done = 0
+    lm, done = Watched(model.lm), 0
     while some := list(islice(words, BLOCK)):
         ids = vocabulary.encode(some)
-        after, state = model.lm.advance(state, ids)
-        scratch.append(unit_length(np.concatenate([now, after[:-1]])), ids)
-        now = after[-1:]
+        lm.advance(lm.state, ids)
+        scratch.append(unit_length(lm.hidden), ids)
         done += len(ids)
         show(done, "")
 

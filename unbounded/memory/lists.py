@@ -23,8 +23,8 @@ from unbounded.memory.threads import in_parallel
 from unbounded.room import Room
 
 LOOKED_AT = 8
-"""Entries looked at for each neighbor asked for: twice as many are worth less than to ask for an
-eighth as many neighbors more, and cost more."""
+"""Entries looked at for each neighbor asked for: twice as many are worth no more than to ask for
+an eighth as many neighbors more, and cost more."""
 
 FEWEST = 1024
 """Entries looked at for however few neighbors: one list alone often misses the very nearest."""
