@@ -51,8 +51,8 @@ class MemoryConfig:
     """ "We use the IVFPQ implementation": `ivfpq` is the paper's, `auto` ours, `flat` exact."""
 
     k: int | None = None
-    """None is the paper's 1,024, and more from four million entries on: there it pays more than to
-    look for the same ones longer (docs/log.md)."""
+    """None is the paper's 1,024, and more from half a million entries on: there it pays more than
+    to look for the same ones longer (docs/decisions.md, 64)."""
 
     window: int = 10_000
     """ "the local cache (size 10,000)" """

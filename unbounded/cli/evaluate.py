@@ -42,7 +42,7 @@ def evaluate(
     index: Annotated[
         str, typer.Option(help="Index of the memory: auto, flat (exact) or ivfpq (the paper's).")
     ] = "auto",
-    k: int | None = size_or("1024, more beyond 4 million entries", "Neighbors to ask."),
+    k: int | None = size_or("1024, more from half a million entries on", "Neighbors to ask."),
     window: int = size("10000", "Entries of the local cache."),
     kernel: Annotated[str, typer.Option(help="gaussian or epanechnikov.")] = "gaussian",
     sharpness: Annotated[
