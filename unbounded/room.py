@@ -2,6 +2,7 @@
 
 import math
 import mmap
+from contextlib import suppress
 from typing import Any, final
 
 import numpy as np
@@ -64,7 +65,9 @@ class Room:
     def _enlarge_pages(self) -> None:
         """Before the first of them is written on, or while they are few."""
         if self._pages is not None and self._used * self._row >= _LARGE:
-            self._pages.madvise(mmap.MADV_HUGEPAGE)
+            # A wish: a system without large pages, or without room for them, refuses it.
+            with suppress(OSError, AttributeError):
+                self._pages.madvise(mmap.MADV_HUGEPAGE)
             self._pages = None
 
 

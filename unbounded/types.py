@@ -1,10 +1,14 @@
 """The arrays that flow between folders: n steps, d hidden units, m experts, k neighbors."""
 
 import numpy as np
-from jaxtyping import Float, Int
+
+from unbounded.shapes import Float, Int
 
 Ids = Int[np.ndarray, " n"]
 """One word a step."""
+
+Known = Int[np.ndarray, " entries"]
+"""The word of every entry that can be found, oldest first."""
 
 Hidden = Float[np.ndarray, "n d"]
 """One hidden state a step: what the network knows before that step's word."""

@@ -23,6 +23,7 @@ from unbounded.lm import (
 )
 from unbounded.lm.encoder import Encoder
 from unbounded.lm.head import build_head, reset_head
+from unbounded.lm.pytorch import frozen
 from unbounded.lm.strangers import Spelled, Speller
 from unbounded.types import Ids
 
@@ -35,7 +36,7 @@ def recurrent(cell: str, cutoffs: tuple[int, ...] = (5, 20)) -> RecurrentModel:
     encoder, head = Encoder(SIZE, network), build_head(16, SIZE, cutoffs)
     encoder.reset_parameters(generator)
     reset_head(head, generator)
-    return RecurrentModel(encoder, head, sentence_end=0)
+    return frozen(encoder, head, sentence_end=0)
 
 
 def spelled() -> Spelled:

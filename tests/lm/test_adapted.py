@@ -1,10 +1,13 @@
 """An output layer that learns, beside autograd."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import torch
 
 from tests.small import SMALL
+from unbounded import _native
 from unbounded.errors import SettingError
 from unbounded.lm import AdaptedConfig, AdaptedHead, SharedHead
 
@@ -36,7 +39,7 @@ def test_its_step_is_adagrads_on_the_slope_that_autograd_gives() -> None:
     rows = torch.from_numpy(hidden[known])
     signals = torch.cat([rows @ torch.tensor(state["axes"]), torch.ones(len(rows), 1)], 1)
     change = torch.zeros(state["change"].shape, requires_grad=True)
-    logs = (rows @ LM.head.head.weight.T + signals @ change.T).log_softmax(1)
+    logs = (rows @ torch.from_numpy(LM.first_weight).T + signals @ change.T).log_softmax(1)
     # All words from the seventh on are in the one cluster, whose column is the last.
     column = torch.from_numpy(np.minimum(words[known], 7))
     torch.autograd.backward(-logs[torch.arange(len(column)), column].sum() / len(WORDS))
@@ -63,14 +66,62 @@ def test_no_change_is_so_large_that_a_probability_is_not_a_number() -> None:
     np.testing.assert_allclose(head.dense(hidden).sum(axis=1), 1, rtol=1e-5)
 
 
-def test_a_block_is_computed_once_for_the_same_arrays_and_anew_for_others() -> None:
+def test_a_block_is_computed_once_for_the_same_values_and_anew_for_others() -> None:
     shared = SharedHead(LM)
     hidden = states_before(WORDS)
     prob = shared.prob(hidden, WORDS)
-    assert shared.block(hidden, WORDS).prob is prob
+    assert shared.shortlist(hidden.copy(), WORDS.copy()).prob is prob
     np.testing.assert_array_equal(prob, LM.prob(hidden, WORDS))
     other = WORDS[::-1].copy()
     np.testing.assert_array_equal(shared.prob(hidden, other), LM.prob(hidden, other))
+
+
+@pytest.mark.parametrize("isa", _native.isas())
+def test_no_cut_and_no_thread_changes_a_bit_of_what_it_learns(isa: str) -> None:
+    config = AdaptedConfig(every=8, rank=3, learning_rate=0.3)
+    words = np.tile(WORDS, 9)
+    hidden, before = states_before(words), (_native.isa(), _native.threads())
+    _native.set_isa(isa)
+    whole = AdaptedHead(SharedHead(LM), config)
+    probs = whole.read(hidden, words)
+    try:
+        for threads, edges in ((1, [0, 1, 3, 3, 40, 81]), (3, [0, 81]), (3, [0, 7, 8, 81])):
+            _native.set_threads(threads)
+            parts = AdaptedHead(SharedHead(LM), config)
+            found = [parts.read(hidden[a:b], words[a:b]) for a, b in pairwise(edges)]
+            np.testing.assert_array_equal(np.concatenate(found), probs)
+            for name, array in parts.state().items():
+                np.testing.assert_array_equal(array, whole.state()[name])
+    finally:
+        _native.set_isa(before[0])
+        _native.set_threads(before[1])
+
+
+@pytest.mark.parametrize("isa", _native.isas())
+@pytest.mark.parametrize(("rows", "columns", "directions"), [(0, 5, 3), (1, 1, 1), (30, 150, 13)])
+def test_moved_odds_and_slopes_are_those_of_their_definition(
+    isa: str, rows: int, columns: int, directions: int
+) -> None:
+    random = np.random.default_rng(0)
+    odds = random.random((rows, columns), np.float32)
+    column = random.integers(-1, columns, rows)
+    signals = random.normal(size=(rows, directions)).astype(np.float32)
+    change, slope = random.normal(size=(2, directions, columns)).astype(np.float32)
+    sums, kept = np.zeros_like(change), slope.copy()
+    before = _native.isa()
+    _native.set_isa(isa)
+    found, waiting = _native.adapted_shares(
+        odds, column, signals, change, sums, slope, 0, 100, 0.1, 0.1
+    )
+    _native.set_isa(before)
+    moved = odds * np.exp((signals.astype(float) @ change).clip(-30, 30))
+    probs, known = moved / moved.sum(1, keepdims=True), column >= 0
+    at = np.arange(rows)
+    np.testing.assert_allclose(found, np.where(known, probs[at, column], 0), rtol=1e-4)
+    probs[at[known], column[known]] -= 1
+    expected = kept + (signals * known[:, None]).T @ probs
+    np.testing.assert_allclose(slope, expected, rtol=1e-4, atol=1e-4)
+    assert waiting == rows
 
 
 @pytest.mark.parametrize("wrong", [{"every": 0}, {"rank": 0}, {"calm": 0.0}])

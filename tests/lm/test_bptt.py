@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from unbounded.lm.bptt import read_stretch
-from unbounded.lm.encoder import CELLS, Encoder, NetworkConfig
+from unbounded.lm.encoder import Encoder
+from unbounded.lm.settings import CELLS, NetworkConfig
 
 
 @pytest.mark.parametrize("cell", CELLS)

@@ -70,6 +70,10 @@ def configured(**changes: object) -> Callable[[dict[str, bytes]], dict[str, byte
         (configured(tokenizer={"rules": "martian"}), "damaged"),
         (lambda files: files | {WEIGHTS: b"\x80\x04pickle"}, "damaged"),
         (lambda files: files | {CONFIG: b"[]"}, "not a model's configuration"),
+        # 128 terabytes, if they were allocated before they are compared with what is there.
+        (configured(network={"cell": "lstm", "units": 2_000_000, "cutoffs": [9]}), "of shape"),
+        (lambda files: files | {CONFIG: b"[" * 100_000}, "not a model's configuration"),
+        (lambda files: files | {CURVE: b"[" * 100_000}, "nested too deep"),
         (truncated(CURVE), "damaged"),
         (truncated(TEXT), "damaged"),
         (flipped(TEXT), "not the text of this vocabulary"),

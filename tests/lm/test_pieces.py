@@ -1,5 +1,7 @@
 """Pieces as words: names that a vocabulary can hold, text again, words as people count them."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -34,6 +36,23 @@ def test_every_id_has_a_name_of_its_own_and_a_line_end_is_a_sentence_end() -> No
 def test_a_text_that_speaks_of_its_end_does_not_end() -> None:
     assert "<|endoftext|>" not in PIECES.words("say <|endoftext|> aloud")
     assert PIECES.text(PIECES.words("say <|endoftext|> aloud")) == "say <|endoftext|> aloud"
+
+
+@pytest.mark.parametrize("text", ["a </s> b", "<unk>", "a <unk>c</s>"])
+def test_names_of_reserved_pieces_are_text_to_a_tokenizer_in_python_too(
+    text: str, tmp_path: Path
+) -> None:
+    from transformers import CTRLTokenizer
+
+    letters = [f"{letter}{more}" for letter in "abcsunk<>/" for more in ("@@", "")]
+    names = {name: number for number, name in enumerate(["<unk>", "</s>", *letters])}
+    (tmp_path / "vocab.json").write_text(json.dumps(names))
+    (tmp_path / "merges.txt").write_text("#version: 0.2\n")
+    files = (str(tmp_path / "vocab.json"), str(tmp_path / "merges.txt"))
+    pieces = PieceTokenizer(CTRLTokenizer(*files, eos_token="</s>"), len(names))
+    assert pieces.end == names["</s>"]
+    assert not {pieces.end, names["<unk>"]} & set(pieces.ids(text))
+    assert "</s>" not in pieces.words(text)
 
 
 def test_words_begin_after_spaces_and_between_letters_and_signs() -> None:

@@ -9,11 +9,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from unbounded import _native
 from unbounded.corpus import Vocabulary
 from unbounded.errors import SettingError
 from unbounded.lm import NetworkConfig, RecurrentModel
 from unbounded.lm.encoder import Encoder
 from unbounded.lm.head import build_head, reset_head
+from unbounded.lm.pytorch import frozen
 from unbounded.lm.strangers import DOUBT, FEATURES, FREQUENT, RIDGE, Spelled, Speller, _spell
 from unbounded.predict import Expert, Online, OnlineModel, Static, Uniform
 from unbounded.types import Hidden
@@ -36,7 +38,7 @@ def network() -> RecurrentModel:
     with torch.no_grad():
         for row, word in enumerate(WORDS):
             encoder.embedding.weight[row, "gdsr".find(word[-1])] += 3
-    return RecurrentModel(encoder, head, sentence_end=0)
+    return frozen(encoder, head, sentence_end=0)
 
 
 @cache
@@ -84,6 +86,69 @@ def test_it_is_the_ridge_regression_that_it_says() -> None:
     expected = seen @ (root * seen).T @ np.linalg.solve(inner, root * (table[:-1] - table[-1]))
     found = speller().vectors(WORDS) - table[-1]
     np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def hashed(kind: int, letters: list[int]) -> int:
+    """A feature: letters hashed one by one."""
+    key = kind
+    for letter in letters:
+        key = (key ^ letter) * 0xBF58476D1CE4E5B9 % 2**64
+        key ^= key >> 29
+    return key % FEATURES
+
+
+def features_of(word: str) -> list[int]:
+    """What is to be seen of a word: the definition."""
+    codes = [*map(ord, word)]
+    runs = [(n, [0, *codes, 0][at : at + n]) for n in (3, 4) for at in range(len(word) + 3 - n)]
+    digit = [48 <= code <= 57 for code in codes]
+    alike = [
+        48 if n else 65 if 65 <= c <= 90 else 97 if 97 <= c <= 122 or c > 127 else c
+        for c, n in zip(codes, digit, strict=True)
+    ]
+    shape = [kind for n, kind in enumerate(alike) if n == 0 or kind != alike[n - 1]]
+    return [
+        *(hashed(1, [0, *codes[:n]]) for n in range(1, min(4, len(word)) + 1)),
+        *(hashed(2, [0, *codes[::-1][:n]]) for n in range(1, min(5, len(word)) + 1)),
+        *(hashed(3, [n, *run]) for n, run in runs),
+        hashed(4, [0, *shape]),
+        hashed(5, [0, min(len(word), 12)]),
+        hashed(6, [0, min(sum(digit), 12)]),
+    ]
+
+
+@given(st.lists(st.one_of(words, st.text(max_size=15)), max_size=8))
+@settings(max_examples=50, deadline=None)
+def test_features_are_those_of_the_definition(some: list[str]) -> None:
+    try:
+        features, ends = _spell(some)
+    except UnicodeEncodeError:
+        return  # half of a character, which no text has
+    expected = [features_of(word) for word in some]
+    assert features.tolist() == [feature for each in expected for feature in each]
+    assert ends.tolist() == np.cumsum([len(each) for each in expected]).tolist()
+
+
+def test_features_and_vectors_that_do_not_fit_are_refused() -> None:
+    features, ends = _spell(["abc", "d"])
+    weights, out = np.zeros((FEATURES, 4), np.float32), np.zeros((2, 4), np.float32)
+    _native.oov_look_up(features, ends, weights, out)
+    wrong_arrays: list[tuple[tuple[np.ndarray, ...], str]] = [
+        ((features, ends, weights[:1], out), "feature .* of 1"),
+        ((features[:-1].copy(), ends, weights, out), "ends must end"),
+        ((features, ends[::-1].copy(), weights, out), "a word without features"),
+        ((features, ends, weights, out[:1]), "not those of the words"),
+        ((features, ends, weights.astype(np.float64), out), "weights is an array of another type"),
+    ]
+    for (a, b, c, d), complaint in wrong_arrays:
+        with pytest.raises(ValueError, match=complaint):
+            _native.oov_look_up(a, b, c, d)
+    letters, lengths = np.zeros(5, np.uint32), np.array([2, 3])
+    for wrong in (np.array([2, 4]), np.array([2, 2]), np.array([-1, 6])):
+        with pytest.raises(ValueError, match="not those of all letters"):
+            _native.oov_features(letters, wrong, 10, np.empty(34, np.int64), np.empty(2, np.int64))
+    with pytest.raises(ValueError, match="no room"):
+        _native.oov_features(letters, lengths, 10, np.empty(33, np.int64), np.empty(2, np.int64))
 
 
 def online(vocabulary: Vocabulary) -> OnlineModel:

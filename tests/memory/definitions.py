@@ -1,36 +1,54 @@
-"""What codes and their distances are, in plain numpy."""
+"""What codes, lists and their distances are, in plain numpy."""
+
+from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, Int, UInt32
 
-from unbounded.memory.chunks import LISTS, Chunks, read_code
-from unbounded.memory.codes import AXES, CENTROID_WORDS, LENGTH, POSITION, WORDS, Coded
-from unbounded.memory.lists import Assigned, Lists
-from unbounded.memory.nearest import Packed
-from unbounded.memory.scan import CHUNK
+from unbounded._native import QuantizedLists
+from unbounded.types import Hidden
+
+AXES, LENGTH, POSITION = 120, 15, 16
+WORDS, CENTROID_WORDS, GROUP, CHUNK = 17, 31, 16, 64
+
+State = dict[str, np.ndarray]
 
 
-def levels(codes: UInt32[np.ndarray, "n 17"]) -> Int[np.ndarray, "n 120"]:
+@dataclass(frozen=True)
+class Encoded:
+    """Keys both as they are stored and as they ask."""
+
+    codes: np.ndarray
+    queries: np.ndarray
+    offsets: np.ndarray
+    scales: np.ndarray
+    totals: np.ndarray
+
+
+def encoded(lists: QuantizedLists, keys: Hidden) -> Encoded:
+    return Encoded(*lists.encoded(keys))
+
+
+def levels(codes: np.ndarray) -> np.ndarray:
     """Four bits an axis: axes 0 to 3 of a word in the low halves of its bytes, 4 to 7 above."""
     halves = np.ascontiguousarray(codes[:, :LENGTH]).view(np.uint8).reshape(len(codes), LENGTH, 4)
     both = np.stack([halves & 15, halves >> 4], axis=2)
     return both.reshape(len(codes), AXES).astype(np.int64)
 
 
-def centroid_levels(codes: UInt32[np.ndarray, "n 31"]) -> Int[np.ndarray, "n 120"]:
+def centroid_levels(codes: np.ndarray) -> np.ndarray:
     """Eight bits an axis."""
     words = np.ascontiguousarray(codes[:, : CENTROID_WORDS - 1])
     return words.view(np.uint8).reshape(len(codes), AXES).astype(np.int64)
 
 
-def lengths(codes: np.ndarray, word: int) -> Float[np.ndarray, " n"]:
+def lengths(codes: np.ndarray, word: int) -> np.ndarray:
     """The squared lengths that codes carry."""
     return np.ascontiguousarray(codes[:, word]).view(np.float32)
 
 
 def from_products(
     offset: np.float32, scale: np.float32, own: np.ndarray, products: np.ndarray
-) -> Float[np.ndarray, " n"]:
+) -> np.ndarray:
     """Squared distances, rounded as they are everywhere."""
     with np.errstate(over="ignore", invalid="ignore"):
         squared = (offset + own) - scale * products.astype(np.float32)
@@ -38,7 +56,7 @@ def from_products(
     return np.where(squared > 0, squared, np.float32(0))
 
 
-def squared(coded: Coded, codes: UInt32[np.ndarray, "m 17"]) -> Float[np.ndarray, "n m"]:
+def squared(coded: Encoded, codes: np.ndarray) -> np.ndarray:
     """Of every query to every code."""
     products = coded.queries.astype(np.int64) @ levels(codes).T
     rows = zip(coded.offsets, coded.scales, products, strict=True)
@@ -46,9 +64,7 @@ def squared(coded: Coded, codes: UInt32[np.ndarray, "m 17"]) -> Float[np.ndarray
     return np.array([from_products(offset, scale, own, row) for offset, scale, row in rows])
 
 
-def squared_to_centroids(
-    coded: Coded, codes: UInt32[np.ndarray, "m 31"]
-) -> Float[np.ndarray, "n m"]:
+def squared_to_centroids(coded: Encoded, codes: np.ndarray) -> np.ndarray:
     """Of every query to every centroid."""
     products = coded.queries.astype(np.int64) @ centroid_levels(codes).T
     own = lengths(codes, CENTROID_WORDS - 1)
@@ -56,54 +72,51 @@ def squared_to_centroids(
     return np.array([from_products(offset, scale, own, row) for offset, scale, row in rows])
 
 
-def entries(chunks: Chunks, at: int) -> UInt32[np.ndarray, "n 17"]:
-    """All that a list holds, in its order."""
-    found = np.zeros((int(chunks.lengths[at]), WORDS), np.uint32)
-    chunk = int(chunks.heads[at])
-    for i in range(len(found)):
-        read_code(chunks.codes[chunk], i % CHUNK, found[i])
-        if i % CHUNK == CHUNK - 1:
-            chunk = int(chunks.next[chunk])
-    return found
+def entries(state: State, at: int) -> np.ndarray:
+    """All that a list holds, in its order: words of sixteen entries lie side by side."""
+    found, chunk, left = [np.empty((0, WORDS), np.uint32)], int(state["heads"][at]), 0
+    left = int(state["lengths"][at])
+    while left > 0:
+        rows = state["codes"][chunk].reshape(CHUNK // GROUP, WORDS, GROUP)
+        found.append(rows.transpose(0, 2, 1).reshape(CHUNK, WORDS)[:left])
+        chunk, left = int(state["next"][chunk]), left - CHUNK
+    return np.concatenate(found)
 
 
-def every_list(chunks: Chunks) -> list[UInt32[np.ndarray, "n 17"]]:
+def every_list(state: State) -> list[np.ndarray]:
     """All lists."""
-    return [entries(chunks, at) for at in range(int(chunks.counts[LISTS]))]
+    return [entries(state, at) for at in range(int(state["counts"][0]))]
 
 
-def centroids(chunks: Chunks) -> UInt32[np.ndarray, "n 31"]:
+def centroids(state: State) -> np.ndarray:
     """The centroids of all lists."""
-    found = np.zeros((int(chunks.counts[LISTS]), CENTROID_WORDS), np.uint32)
-    for at in range(len(found)):
-        read_code(chunks.centroids[at // CHUNK], at % CHUNK, found[at])
+    rows = state["centroids"].reshape(-1, CHUNK // GROUP, CENTROID_WORDS, GROUP)
+    every = rows.transpose(0, 1, 3, 2).reshape(-1, CENTROID_WORDS)
+    return np.ascontiguousarray(every[: int(state["counts"][0])])
+
+
+def candidates(state: State, coded: Encoded, wanted: int) -> list[np.ndarray]:
+    """The codes each query looks at: those of the nearest lists until they held `wanted`."""
+    lists, found = every_list(state), []
+    for row in squared_to_centroids(coded, centroids(state)):
+        held, taken = 0, []
+        for at in np.lexsort((np.arange(len(row)), row)).tolist():
+            if held >= wanted:
+                break
+            taken.append(lists[at])
+            held += int(state["settled"][at])
+        found.append(np.concatenate(taken))
     return found
 
 
-def nearest(row: Float[np.ndarray, " n"], positions: np.ndarray, k: int) -> list[tuple[float, int]]:
+def nearest(row: np.ndarray, positions: np.ndarray, k: int) -> list[tuple[float, int]]:
     """The k nearest with their positions, of two as near the older."""
     return sorted(zip(row.tolist(), positions.tolist(), strict=True))[:k]
 
 
-def packed_pairs(row: np.ndarray) -> list[tuple[float, int]]:
-    """What a row of packed neighbors holds, in order, without the empty places."""
-    row = np.sort(row[row != np.uint64(0xFFFF_FFFF_FFFF_FFFF)])
-    distances = (row >> np.uint64(32)).astype(np.uint32).view(np.float32)
-    positions = (row & np.uint64(0xFFFF_FFFF)).astype(np.int64)
-    return list(zip(distances.tolist(), positions.tolist(), strict=True))
-
-
-def positions_of(codes: UInt32[np.ndarray, "n 17"]) -> Int[np.ndarray, " n"]:
-    """Where in the stream each entry was."""
-    return codes[:, POSITION].astype(np.int64)
-
-
-def find(lists: Lists, coded: Coded, k: int, own_past: bool) -> tuple[Packed, Assigned]:
-    """All that lists show, and the list of each query."""
-    best = np.zeros((len(coded.codes), k), np.uint64)
-
-    def look(first: int, packed: Packed, base: int) -> None:
-        assert base == 0
-        best[first : first + len(packed)] = packed
-
-    return best, lists.find(coded, k, own_past, look)
+def pairs(squared: np.ndarray, positions: np.ndarray) -> list[list[tuple[float, int]]]:
+    """What a search found, row by row, without the empty places."""
+    return [
+        [(far, at) for far, at in zip(*row, strict=True) if at >= 0]
+        for row in zip(squared.tolist(), positions.tolist(), strict=True)
+    ]

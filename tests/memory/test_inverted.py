@@ -4,10 +4,8 @@ from typing import Any
 import faiss
 import numpy as np
 
-from tests.memory.test_nearest import taken
 from unbounded.memory import IVFPQ
 from unbounded.memory.inverted import Inverted, centroids_of
-from unbounded.memory.nearest import Nearest
 from unbounded.types import Hidden, Positions
 
 
@@ -22,10 +20,7 @@ def product_codes(keys: Hidden, lists: int) -> Any:
 
 
 def search(inverted: Inverted, queries: Hidden, k: int) -> Positions:
-    n = len(queries)
-    nearest = Nearest(queries, k, np.zeros(n, np.int64), np.full(n, len(inverted)))
-    inverted.show_to(nearest)
-    return taken(nearest)[1]
+    return inverted.search(queries, k)[1]
 
 
 def test_a_query_whose_lists_hold_too_little_is_searched_again() -> None:

@@ -6,11 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jaxtyping import TypeCheckError
 
-import unbounded.memory.index
 from unbounded.errors import MemoryFault
-from unbounded.memory import Auto, Flat, Index, Memory, Neighbors, Window
-from unbounded.memory.index import Look
-from unbounded.types import Hidden, Ids
+from unbounded.memory import Auto, Flat, Index, Memory, Neighbors, Votes, Window
+from unbounded.types import Distances, Hidden, Ids, Positions
 
 WIDTH = 6
 MAKE: dict[str, Callable[[], Index]] = {
@@ -84,10 +82,7 @@ def test_blocks_find_what_single_steps_find_however_the_stream_is_cut(
 
 
 @pytest.mark.parametrize("kind", MAKE)
-def test_a_block_longer_than_a_search_takes_at_a_time(
-    kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(unbounded.memory.index, "ROWS", 16)
+def test_a_block_longer_than_a_search_takes_at_a_time(kind: str) -> None:
     keys, words = stream(70)
     expected = stepwise(started(kind)[0], keys, words, 10)
     found = started(kind)[0].read(keys, words, 10).in_order()
@@ -125,12 +120,11 @@ def test_no_step_sees_its_own_word_or_a_later_one(kind: str) -> None:
 def test_a_planted_leak_is_caught(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """An index that adds the block and then searches shows every step itself."""
 
-    def leaky(index: Index, keys: Hidden, k: int, look: Look) -> None:
-        index._append(keys)
-        index.added += len(keys)
-        index._find(keys, k, own_past=False, look=look)
+    def leaky(index: Index, keys: Hidden, k: int) -> tuple[Distances, Positions]:
+        index.add(keys)
+        return index.search(keys, k)
 
-    monkeypatch.setattr(type(MAKE[kind]()), "_read", leaky)
+    monkeypatch.setattr(type(MAKE[kind]()), "read", leaky)
     assert seen_too_early(kind) > 0
 
 
@@ -219,3 +213,28 @@ def test_a_word_costs_little_more_than_its_four_bytes() -> None:
         memory.add(np.zeros((500, 1), np.float32), np.zeros(500, np.int64))
         without.add(np.zeros((500, 1), np.float32))
     assert memory.bytes - without.bytes < 4.8 * 10_000
+
+
+@pytest.mark.parametrize("kind", MAKE)
+@given(seed=st.integers(0, 2**32 - 1), cuts=st.lists(st.integers(0, 50), max_size=5))
+@settings(deadline=None, max_examples=12)
+def test_votes_are_counted_as_if_one_pair_came_at_a_time(
+    kind: str, seed: int, cuts: list[int]
+) -> None:
+    keys, words = stream(50, seed)
+    votes = Votes(kernels=3, sharpness=4.0)
+    steps, expected = started(kind)[0], []
+    for t in range(50):
+        now = slice(t, t + 1)
+        found = steps.search(keys[now], 20)
+        expected.append(votes.count(found.squared, found.words, words[now])[0])
+        if len(steps):
+            np.testing.assert_allclose(
+                steps.vote(keys[now], words[now], 20, votes)[0], expected[-1], rtol=1e-6
+            )
+        steps.add(keys[now], words[now])
+    blocks, start = started(kind)[0], 0
+    for stop in [*sorted(cuts), 50]:
+        shares = blocks.score(keys[start:stop], words[start:stop], 20, votes)
+        np.testing.assert_allclose(shares, np.reshape(expected[start:stop], (-1, 3)), rtol=1e-6)
+        start = stop

@@ -1,80 +1,47 @@
-import threading
+"""Threads of the native code: shared by everybody, never waited for, gone after a fork."""
+
+import os
 from collections.abc import Iterator
-from itertools import pairwise
+from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from unbounded.memory import threads
-from unbounded.memory.threads import in_parallel, set_search_threads
+from unbounded import _native
+from unbounded.memory.threads import set_search_threads
 
 
 @pytest.fixture(autouse=True)
-def one_thread_afterwards() -> Iterator[None]:
+def _one_thread_afterwards() -> Iterator[None]:
     yield
     set_search_threads(1)
 
 
-@given(rows=st.integers(0, 300), count=st.integers(1, 5))
-@settings(
-    deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-def test_the_parts_make_up_all_rows_once(rows: int, count: int) -> None:
-    set_search_threads(count)
-    parts: list[tuple[int, int]] = []
-    in_parallel(lambda start, stop: parts.append((start, stop)), rows)
-    parts.sort()
-    assert parts[0][0] == 0
-    assert parts[-1][1] == rows
-    assert all(one[1] == other[0] for one, other in pairwise(parts))
-    assert len(parts) <= threads._PARTS * count
+def nearest(seed: int) -> np.ndarray:
+    keys = np.random.default_rng(seed).normal(size=(700, 40)).astype(np.float32)
+    return _native.exact_search(keys, keys, np.zeros(700, np.int64), np.arange(700), 5)[1]
 
 
-def test_parts_are_worked_on_at_the_same_time() -> None:
+def test_any_number_of_threads_finds_the_same() -> None:
+    expected = nearest(0)
+    for threads in (2, 5, 1):
+        set_search_threads(threads)
+        assert _native.threads() == threads
+        np.testing.assert_array_equal(nearest(0), expected)
+
+
+def test_callers_at_the_same_time_do_not_disturb_each_other() -> None:
+    expected = [nearest(seed) for seed in range(8)]
     set_search_threads(3)
-    together = threading.Barrier(3, timeout=20)
-
-    def work(start: int, stop: int) -> None:
-        together.wait()
-
-    in_parallel(work, 300)
+    with ThreadPoolExecutor(4) as pool:
+        for found, one in zip(pool.map(nearest, range(8)), expected, strict=True):
+            np.testing.assert_array_equal(found, one)
 
 
-def test_a_part_may_share_out_its_own_rows() -> None:
+def test_a_forked_process_searches_with_threads_of_its_own() -> None:
     set_search_threads(2)
-    seen: list[tuple[int, int]] = []
-
-    def work(start: int, stop: int) -> None:
-        in_parallel(lambda first, last: seen.append((start + first, start + last)), stop - start)
-
-    in_parallel(work, 1000)
-    assert sorted(row for first, last in seen for row in range(first, last)) == list(range(1000))
-
-
-def test_few_rows_stay_where_they_are() -> None:
-    set_search_threads(4)
-    where: list[int] = []
-    in_parallel(lambda start, stop: where.append(threading.get_ident()), 2)
-    assert where == [threading.get_ident()]
-
-
-@pytest.mark.parametrize("bad", [0, 200])
-def test_an_error_in_any_part_is_raised(bad: int) -> None:
-    set_search_threads(2)
-
-    def work(start: int, stop: int) -> None:
-        if start <= bad < stop:
-            raise ValueError(f"row {bad}")
-
-    with pytest.raises(ValueError, match=f"row {bad}"):
-        in_parallel(work, 300)
-
-
-def test_threads_are_set_anew_and_let_go() -> None:
-    set_search_threads(3)
-    first = threads._pool
-    set_search_threads(3)
-    assert threads._pool is first
-    set_search_threads(1)
-    assert threads._pool is None
+    expected = nearest(0)
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if np.array_equal(nearest(0), expected) else 1)
+    assert os.waitpid(child, 0)[1] == 0

@@ -2,12 +2,14 @@
 
 from collections import defaultdict
 from collections.abc import Mapping
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from unbounded import _native
 from unbounded.errors import SettingError
 from unbounded.predict import NGram, Unigram, stepwise
 from unbounded.predict.ngram import ORDERS
@@ -245,3 +247,67 @@ def test_only_what_came_again_has_counts() -> None:
     count, total = state["counts"][1:, 0], state["counts"][1:, 1]
     assert ((count > 1) | (total > 1)).all()
     assert len(state["counts"]) < len(last) / 2
+
+
+def test_a_state_that_points_outside_of_itself_or_in_a_circle_is_refused() -> None:
+    words = text(300, 30)
+    ngram = NGram(30)
+    ngram.observe(nothing(words), words)
+    for name, column, value in [
+        *(("nodes", n, 10**6) for n in (0, 2)),
+        *(("nodes", n, -5) for n in range(3)),
+        ("nodes", 2, 7),  # a chain in a circle
+        ("nodes", 3, -(10**6)),
+        ("counts", 2, -1),
+    ]:
+        state = ngram.state()
+        state[name][7, column] = value
+        with pytest.raises(ValueError, match="damaged"):
+            NGram(30).load(state)
+
+
+@pytest.mark.parametrize(
+    ("place", "wrong", "complaint"),
+    [
+        (0, np.array([-1]), "word number -1"),
+        (0, np.array([2**31]), "word number 2147483648"),
+        (0, np.array([1.0]), "words is an array of another type"),
+        (2, np.zeros(1, np.int64), "heads is an array of another type"),
+        (3, np.zeros((9, 3), np.int32), "4 columns"),
+        (5, np.array([0, 77, -1, -1, -1]), "context 77 is no node"),
+        (5, np.array([3, -1, -1, -1, -1]), "the first of them 0"),
+        (6, np.ones((749, 3)), "750 rows"),
+        (7, 0, "0 nodes in use"),
+        (8, 99, "99 rows of counts in use"),
+    ],
+)
+def test_arrays_that_do_not_fit_are_refused_in_one_line(
+    place: int, wrong: object, complaint: str
+) -> None:
+    ngram = NGram(5)
+    tree = ngram._tables(ngram._contexts)
+    given = [np.array([3]), 5, *tree]
+    given[place] = wrong
+    with pytest.raises(ValueError, match=complaint):
+        _native.ngram_walk(given[0], 5, tuple(given[2:]))  # type: ignore[arg-type]
+    if place == 0:
+        with pytest.raises(ValueError, match=complaint):
+            _native.ngram_ask(given[0], 5, tree, _native.ngram_weigh(tree))  # type: ignore[arg-type]
+
+
+def test_what_there_is_no_room_for_is_not_read() -> None:
+    ngram = NGram(5)
+    with pytest.raises(ValueError, match="no room for 10 nodes more"):
+        _native.ngram_read(np.array([1, 2]), 5, ngram._tables(ngram._contexts), np.empty(2))
+
+
+def test_any_cut_gives_the_same_bits_and_the_same_arrays() -> None:
+    words = text(6_000, 400, seed=5)
+    whole, cut = NGram(400), NGram(400)
+    expected = whole.score(nothing(words), words)
+    edges = [0, 1, 2, 3, 17, 30, 31, 500, 4_090, 4_100, 6_000]
+    parts = [words[a:b] for a, b in pairwise(edges)]
+    found = np.concatenate([cut.score(nothing(part), part) for part in parts])
+    np.testing.assert_array_equal(found, expected)
+    for name, array in whole.state().items():
+        np.testing.assert_array_equal(cut.state()[name], array)

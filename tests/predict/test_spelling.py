@@ -8,9 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unbounded.corpus import SENTENCE_END, Vocabulary
+from unbounded.corpus.tokenizer import LONGEST
+from unbounded.errors import CorpusError
 from unbounded.predict import Spelling, stepwise
 from unbounded.predict.letters import ask, new_tables, read
-from unbounded.predict.spelling import EVEN, LEAST, LONGEST
+from unbounded.predict.spelling import EVEN
 from unbounded.types import Hidden, Ids, Probs
 
 KNOWN = ("walk", "walked", "talk", "talked", "balk", "café", "1,234.5", "so-called")
@@ -24,7 +26,7 @@ def nothing(words: Ids) -> Hidden:
     return np.zeros((len(words), 1))
 
 
-def flat(words: list[Word], shut: set[Word]) -> tuple[np.ndarray, ...]:
+def flat(words: list[Word], shut: set[Word]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Words as the tables' functions take them; none may end at a prefix in `shut`."""
     symbols = np.array([symbol for word in words for symbol in word], np.uint8)
     starts = np.cumsum([0, *map(len, words)])
@@ -150,9 +152,9 @@ def test_a_share_does_not_depend_on_what_else_has_a_number() -> None:
     assert share(0) == share(1_000)
 
 
-odd_words = st.text(st.characters(exclude_categories=["Cs", "Z", "Cc"]), min_size=1).filter(
-    lambda word: word.split() == [word]
-)
+odd_words = st.text(
+    st.characters(exclude_categories=["Cs", "Z", "Cc"]), min_size=1, max_size=25
+).filter(lambda word: word.split() == [word])
 
 
 @given(words=st.lists(odd_words, min_size=1, max_size=8))
@@ -176,22 +178,25 @@ def test_emoji_and_scripts_are_learned(word: str) -> None:
     assert 0 < probs[0] < probs[1] < 1
 
 
-@pytest.mark.parametrize("word", ["ab" * 5_000, "é" * 5_000, "🦜" * 2_500])
-def test_a_word_of_ten_thousand_characters_is_possible_and_teaches_nothing(word: str) -> None:
+@pytest.mark.parametrize("word", ["ab" * 50, "é" * 50, "🦜" * 25, "\x01" * 100, "\U0010ffff" * 25])
+def test_no_word_costs_more_than_its_bytes_and_67_bits(word: str) -> None:
     vocabulary = Vocabulary(KNOWN)
-    spelling = Spelling(vocabulary)
-    before = spelling.state()
-    ids = vocabulary.encode([word])
-    probs = spelling.score(nothing(ids), ids)
-    assert probs[0] >= LEAST / 2
-    assert np.isfinite(np.log(probs[0] * 1e-12))
-    np.testing.assert_array_equal(spelling.state()["slots"], before["slots"])
+    ids = vocabulary.encode([word, word])
+    bits = -np.log2(Spelling(vocabulary).score(nothing(ids), ids) / (1 - EVEN))
+    assert (bits <= 8 * len(word.encode()) + 67).all()
+    assert bits[1] < bits[0]
 
 
-def test_what_is_read_is_worth_nothing_beside_a_vocabulary_of_long_words_only() -> None:
+def test_a_word_that_no_tokenizer_gives_is_refused_and_an_old_model_may_know_one() -> None:
     vocabulary = Vocabulary(["y" * 200, "z" * 10_000])
-    ids = vocabulary.encode(["y", "yy", "zz"])
-    assert (Spelling(vocabulary).score(nothing(ids), ids) > 0).all()
+    spelling = Spelling(vocabulary)
+    ids = vocabulary.encode(["y", "yy", "zz", "y" * 200])
+    assert (spelling.score(nothing(ids), ids) > 0).all()
+    before = spelling.state()
+    ids = vocabulary.encode(["known1", "x" * (LONGEST + 1)])
+    with pytest.raises(CorpusError, match="a word of 101 bytes; words have at most 100"):
+        spelling.score(nothing(ids), ids)
+    np.testing.assert_array_equal(spelling.state()["slots"], before["slots"])
 
 
 def test_reading_nothing_is_allowed() -> None:

@@ -1,22 +1,55 @@
-"""Ids → hidden states: the network, its training, its folder (the only user of torch)."""
+"""Ids → hidden states: the network, its training, its folder (the only user of torch).
 
+What needs torch is looked up when it is first used: reading with a recurrent model does without.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from unbounded.errors import MissingExtra
 from unbounded.lm.adapted import AdaptedConfig as AdaptedConfig
 from unbounded.lm.adapted import AdaptedHead as AdaptedHead
 from unbounded.lm.adapted import SharedHead as SharedHead
 from unbounded.lm.checkpoint import Pretrained as Pretrained
 from unbounded.lm.checkpoint import from_transformers as from_transformers
 from unbounded.lm.checkpoint import load_model as load_model
-from unbounded.lm.dynamic import DynamicConfig as DynamicConfig
-from unbounded.lm.dynamic import DynamicModel as DynamicModel
-from unbounded.lm.encoder import NetworkConfig as NetworkConfig
 from unbounded.lm.model import HeadedModel as HeadedModel
 from unbounded.lm.model import LanguageModel as LanguageModel
 from unbounded.lm.model import RecurrentModel as RecurrentModel
+from unbounded.lm.model import Shortlist as Shortlist
+from unbounded.lm.settings import NetworkConfig as NetworkConfig
+from unbounded.lm.settings import Progress as Progress
+from unbounded.lm.settings import TrainingConfig as TrainingConfig
+from unbounded.lm.settings import TransformerConfig as TransformerConfig
 from unbounded.lm.text import TrainingText as TrainingText
 from unbounded.lm.text import training_text as training_text
-from unbounded.lm.train import check_folder as check_folder
-from unbounded.lm.train import train_model as train_model
-from unbounded.lm.training import Progress as Progress
-from unbounded.lm.training import TrainingConfig as TrainingConfig
-from unbounded.lm.transformer import TransformerConfig as TransformerConfig
-from unbounded.lm.transformer import TransformerModel as TransformerModel
+
+if TYPE_CHECKING:
+    from unbounded.lm.dynamic import DynamicConfig as DynamicConfig
+    from unbounded.lm.dynamic import DynamicModel as DynamicModel
+    from unbounded.lm.pytorch import TorchModel as TorchModel
+    from unbounded.lm.train import check_folder as check_folder
+    from unbounded.lm.train import train_model as train_model
+    from unbounded.lm.transformer import TransformerModel as TransformerModel
+
+_WITH_TORCH = {
+    "DynamicConfig": "dynamic",
+    "DynamicModel": "dynamic",
+    "TorchModel": "pytorch",
+    "TransformerModel": "transformer",
+    "check_folder": "train",
+    "train_model": "train",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WITH_TORCH:
+        raise AttributeError(f"module 'unbounded.lm' has no attribute {name!r}")
+    try:
+        return getattr(import_module(f"unbounded.lm.{_WITH_TORCH[name]}"), name)
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise MissingExtra(
+            "torch, which training, dynamic evaluation and transformers need,", "train"
+        ) from error

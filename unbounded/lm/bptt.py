@@ -6,13 +6,11 @@ is faster (docs/log.md); a test holds it to autograd, which the other cells use.
 """
 
 from dataclasses import dataclass
-from typing import no_type_check
 
-import numba
-import numpy as np
 import torch
 from torch import Tensor, nn
 
+from unbounded import _native
 from unbounded.lm.encoder import Encoder
 
 
@@ -66,52 +64,11 @@ def _lstm_backward(
     candidate = gates[:, 2 * units : 3 * units].tanh()
     gates.sigmoid_()
     gates[:, 2 * units : 3 * units] = candidate
-    slopes = torch.empty_like(gates)
-    _chain(
-        gates.numpy(),
-        before[1][0, 0].numpy(),
-        slope.contiguous().numpy(),
-        inner.detach().numpy(),
-        slopes.numpy(),
+    found = _native.lstm_backward(
+        gates.numpy(), before[1][0, 0].numpy(), slope.contiguous().numpy(), inner.detach().numpy()
     )
+    slopes = torch.from_numpy(found)
     inner.grad = slopes.T @ earlier
     outer.grad = slopes.T @ vectors
     bias.grad = second_bias.grad = slopes.sum(0)
     return slopes @ outer
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-@no_type_check
-def _chain(gates, cell_before, slope, inner, slopes):
-    """The slope of every gate before its squashing, from the last step to the first."""
-    steps, units = slope.shape
-    one = np.float32(1.0)
-    cells = np.empty((steps + 1, units), np.float32)
-    cells[0] = cell_before
-    for t in range(steps):
-        for j in range(units):
-            kept = gates[t, units + j] * cells[t, j]
-            cells[t + 1, j] = kept + gates[t, j] * gates[t, 2 * units + j]
-    later = np.zeros(units, np.float32)
-    later_cell = np.zeros(units, np.float32)
-    for back in range(steps):
-        t = steps - 1 - back
-        for j in range(units):
-            enter, keep = gates[t, j], gates[t, units + j]
-            candidate, out = gates[t, 2 * units + j], gates[t, 3 * units + j]
-            shown = np.tanh(cells[t + 1, j])
-            here = slope[t, j] + later[j]
-            cell = later_cell[j] + here * out * (one - shown * shown)
-            slopes[t, j] = cell * candidate * enter * (one - enter)
-            slopes[t, units + j] = cell * cells[t, j] * keep * (one - keep)
-            slopes[t, 2 * units + j] = cell * enter * (one - candidate * candidate)
-            slopes[t, 3 * units + j] = here * shown * out * (one - out)
-            later_cell[j] = cell * keep
-        later[:] = 0
-        # Four rows at a time: a fourth of the loads and stores of the sum.
-        for k in range(0, 4 * units, 4):
-            a, b, c, d = slopes[t, k], slopes[t, k + 1], slopes[t, k + 2], slopes[t, k + 3]
-            for j in range(units):
-                later[j] += (a * inner[k, j] + b * inner[k + 1, j]) + (
-                    c * inner[k + 2, j] + d * inner[k + 3, j]
-                )

@@ -12,23 +12,19 @@ MODEL/
 import json
 import zlib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
-from torch import Tensor
+from safetensors.numpy import save_file
 
 from unbounded.corpus import SENTENCE_END, Splitter, Tokenizer, Vocabulary
-from unbounded.errors import ModelError, TrainingError, UnboundedError
-from unbounded.files import write_aside, write_text_aside
-from unbounded.lm.encoder import Encoder, NetworkConfig
-from unbounded.lm.head import build_head
+from unbounded.errors import ModelError, UnboundedError
+from unbounded.files import parse_json, write_aside
 from unbounded.lm.huggingface import (
     described,
     is_transformer,
@@ -37,10 +33,15 @@ from unbounded.lm.huggingface import (
     wrapped,
 )
 from unbounded.lm.model import HeadedModel, LanguageModel, RecurrentModel
+from unbounded.lm.settings import (
+    NetworkConfig,
+    Progress,
+    Shape,
+    TransformerConfig,
+    weight_shapes,
+)
 from unbounded.lm.strangers import Speller
 from unbounded.lm.text import TrainingText
-from unbounded.lm.training import Progress, Trainer
-from unbounded.lm.transformer import TransformerConfig
 from unbounded.types import Ids
 
 FORMAT = 1
@@ -111,18 +112,13 @@ def load_model(folder: Path, transformer: TransformerConfig = TransformerConfig(
             units=config["network"]["units"],
             cutoffs=tuple(config["network"]["cutoffs"]),
         )
-        encoder = Encoder(len(vocabulary), network)
-        head = build_head(network.units, len(vocabulary), network.cutoffs)
         _check(folder / WEIGHTS, config["checksums"][WEIGHTS])
         _check(folder / VOCABULARY, config["checksums"][VOCABULARY])
-        weights = _read(folder / WEIGHTS)[0]
-        encoder.embedding.load_state_dict({"weight": weights.pop("embedding")})
-        for part, module in (("cell", encoder.cell), ("head", head)):
-            mine = {k.removeprefix(f"{part}."): w for k, w in weights.items() if k.startswith(part)}
-            module.load_state_dict(mine)
+        weights = read_arrays(folder / WEIGHTS)[0]
+        _check_shapes(weights, weight_shapes(network, len(vocabulary)))
         tokenizer = Tokenizer.from_config(config["tokenizer"])
         curve = tuple(
-            Progress(**json.loads(line))
+            Progress(**parse_json(line))
             for line in (folder / CURVE).read_text(encoding="utf-8").splitlines()
         )
         text = _load_text(folder, vocabulary)
@@ -132,7 +128,7 @@ def load_model(folder: Path, transformer: TransformerConfig = TransformerConfig(
             f"{folder} is a damaged model ({reason}); train it again, or restore it from a copy"
         ) from error
     end = int(vocabulary.lookup([SENTENCE_END])[0])
-    lm = RecurrentModel(encoder, head, end)
+    lm = RecurrentModel(weights, network.cell, network.ends(len(vocabulary)), end)
     return Pretrained(lm, vocabulary, tokenizer, config, curve, text, folder)
 
 
@@ -158,139 +154,31 @@ def keep_text(folder: Path, model: Pretrained, text: TrainingText) -> Pretrained
         raise ModelError(
             f"{folder} was trained on another text; give the one it was trained on, or train again"
         )
-    _save_text(folder, text.vocabulary, text.words)
+    save_text(folder, text.vocabulary, text.words)
     return replace(model, text=text.words)
 
 
-def _save_text(folder: Path, vocabulary: Vocabulary, words: Ids) -> None:
+def save_text(folder: Path, vocabulary: Vocabulary, words: Ids) -> None:
+    """Write the training words."""
     # Bound to the vocabulary: the same ids are other words in another one.
-    metadata = {"checksum": str(_text_checksum(vocabulary, words))}
-    _write(folder / TEXT, {"words": torch.from_numpy(words.astype(np.int32))}, metadata)
+    metadata = {"checksum": str(text_checksum(vocabulary, words))}
+    write_arrays(folder / TEXT, {"words": words.astype(np.int32)}, metadata)
 
 
 def _load_text(folder: Path, vocabulary: Vocabulary) -> Ids | None:
     if not (folder / TEXT).exists():
         return None
-    tensors, metadata = _read(folder / TEXT)
-    words: Ids = tensors["words"].numpy().astype(np.int64)
-    if metadata["checksum"] != str(_text_checksum(vocabulary, words)):
+    arrays, metadata = read_arrays(folder / TEXT)
+    words: Ids = arrays["words"].astype(np.int64)
+    if metadata["checksum"] != str(text_checksum(vocabulary, words)):
         raise ValueError(f"{TEXT} is not the text of this vocabulary")
     return words
 
 
-def _text_checksum(vocabulary: Vocabulary, words: Ids) -> int:
+def text_checksum(vocabulary: Vocabulary, words: Ids) -> int:
+    """The same for the same words in the same order, under the same numbers."""
     value = zlib.crc32(vocabulary.to_text().encode())
     return zlib.crc32(np.ascontiguousarray(words, np.int64).tobytes(), value)
-
-
-def save_model(
-    folder: Path,
-    trainer: Trainer,
-    network: NetworkConfig,
-    text: TrainingText,
-    tokenizer: Tokenizer,
-) -> None:
-    """Write the best weights and all that goes with them, then remove the training state."""
-    vocabulary = text.vocabulary
-    weights = {name: weight.contiguous() for name, weight in trainer.best.items()}
-    _write(folder / WEIGHTS, weights, {})
-    write_text_aside(folder / VOCABULARY, vocabulary.to_text())
-    curve = "".join(json.dumps(asdict(line)) + "\n" for line in trainer.curve)
-    write_text_aside(folder / CURVE, curve)
-    _save_text(folder, vocabulary, text.words)
-    config = {
-        "format": FORMAT,
-        "kind": "unbounded recurrent model",
-        "network": asdict(network),
-        "tokenizer": tokenizer.config(),
-        "training": {
-            **asdict(trainer.config),
-            "tokens": trainer.batches.length * trainer.config.streams,
-            "best_epoch": trainer.best_epoch,
-            "seconds": trainer.seconds,
-        },
-        "checksums": {name: _checksum(folder / name) for name in (WEIGHTS, VOCABULARY)},
-    }
-    write_text_aside(folder / CONFIG, json.dumps(config, indent=2) + "\n")
-    (folder / TRAINING).unlink(missing_ok=True)
-
-
-def save_training(folder: Path, trainer: Trainer, text: TrainingText) -> None:
-    """Write the whole state of training in one file, so that no crash can tear it."""
-    tensors = {f"weights.{name}": w.contiguous() for name, w in trainer.weights().items()}
-    tensors |= {f"best.{name}": w.contiguous() for name, w in trainer.best.items()}
-    tensors["sums.embedding"] = trainer.embedding_sums
-    for name, weight in trainer.dense.items():
-        tensors[f"sums.{name}"] = trainer.adagrad.state[weight]["sum"]
-        tensors[f"steps.{name}"] = trainer.adagrad.state[weight]["step"]
-    tensors |= {f"state.{i}": part.contiguous() for i, part in enumerate(trainer.state)}
-    about = {
-        "format": FORMAT,
-        "config": _settings(trainer),
-        "fingerprint": fingerprint(text),
-        "epoch": trainer.epoch,
-        "step": trainer.step,
-        "seconds": trainer.seconds,
-        "nats": trainer.nats,
-        "best_valid": trainer.best_valid,
-        "best_epoch": trainer.best_epoch,
-        "curve": [asdict(line) for line in trainer.curve],
-    }
-    metadata = {"training": json.dumps(about)}
-    _write(folder / TRAINING, tensors, metadata)
-
-
-def resume_training(folder: Path, trainer: Trainer, text: TrainingText) -> bool:
-    """Put `trainer` where the interrupted run was; False if there was none."""
-    path = folder / TRAINING
-    if not path.exists():
-        return False
-    try:
-        tensors, metadata = _read(path)
-        about = json.loads(metadata["training"])
-        if about["format"] != FORMAT:
-            raise ValueError(f"format {about['format']}, this version reads {FORMAT}")
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ModelError(
-            f"{path} cannot be resumed ({error}); remove it and train again"
-        ) from error
-    if about["fingerprint"] != fingerprint(text):
-        raise TrainingError(
-            f"{path} was trained on another text; give the same TEXT, --valid and --tokens, "
-            "or another --out"
-        )
-    # Through JSON and back, as what was saved has been.
-    asked, had = json.loads(json.dumps(_settings(trainer))), about["config"]
-    for name in asked.keys() - {"epochs", "patience"}:
-        if asked[name] != had.get(name):
-            raise TrainingError(
-                f"{path} was trained with {name} {had.get(name)}, not {asked[name]}; "
-                f"resume with the same settings, or choose another --out"
-            )
-    with torch.no_grad():
-        for name, weight in trainer.weights().items():
-            weight.copy_(tensors[f"weights.{name}"])
-    trainer.embedding_sums.copy_(tensors["sums.embedding"])
-    for name, weight in trainer.dense.items():
-        trainer.adagrad.state[weight]["sum"].copy_(tensors[f"sums.{name}"])
-        trainer.adagrad.state[weight]["step"].copy_(tensors[f"steps.{name}"])
-    trainer.best = {k.removeprefix("best."): t for k, t in tensors.items() if k.startswith("best.")}
-    trainer.state = tuple(tensors[f"state.{i}"] for i in range(len(trainer.state)))
-    trainer.epoch, trainer.step = about["epoch"], about["step"]
-    trainer.seconds, trainer.nats = about["seconds"], about["nats"]
-    trainer.best_valid, trainer.best_epoch = about["best_valid"], about["best_epoch"]
-    trainer.curve = [Progress(**line) for line in about["curve"]]
-    return True
-
-
-def _settings(trainer: Trainer) -> dict[str, Any]:
-    return asdict(trainer.config) | asdict(trainer.network)
-
-
-def fingerprint(text: TrainingText) -> int:
-    """A checksum of a text: the same words to train and to validate on, in the same order."""
-    value = _text_checksum(text.vocabulary, text.words)
-    return zlib.crc32(np.ascontiguousarray(text.valid, np.int64).tobytes(), value)
 
 
 def _config(folder: Path) -> dict[str, Any]:
@@ -305,7 +193,7 @@ def _config(folder: Path) -> dict[str, Any]:
         )
         raise ModelError(f"{folder} is not a model (it has no {CONFIG}); {hint}")
     try:
-        config = json.loads(path.read_text(encoding="utf-8"))
+        config = parse_json(path.read_bytes())
         found = config["format"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ModelError(
@@ -320,27 +208,28 @@ def _config(folder: Path) -> dict[str, Any]:
     return config
 
 
-def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """All tensors of a safetensors file, copied out of it, and its metadata."""
+def read_arrays(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+    """All arrays of a safetensors file, copied out of it, and its metadata."""
     try:
-        with safe_open(path, framework="pt") as file:
+        with safe_open(path, framework="numpy") as file:
             names = list(file.keys())
             return {name: file.get_tensor(name) for name in names}, file.metadata() or {}
     except SafetensorError as error:
         raise ValueError(f"{path.name}: {error}") from error
 
 
-def _write(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str]) -> None:
+def write_arrays(path: Path, arrays: dict[str, np.ndarray], metadata: dict[str, str]) -> None:
     """Write a safetensors file aside and rename it into place."""
     try:
-        write_aside(path, lambda aside: save_file(tensors, aside, metadata))
+        write_aside(path, lambda aside: save_file(arrays, aside, metadata))
     except SafetensorError as error:
         raise ModelError(
             f"{path} could not be written ({error}); free some space, or choose another place"
         ) from error
 
 
-def _checksum(path: Path) -> int:
+def checksum(path: Path) -> int:
+    """CRC-32 of a file."""
     value = 0
     with path.open("rb") as file:
         while chunk := file.read(1 << 20):
@@ -348,7 +237,23 @@ def _checksum(path: Path) -> int:
     return value
 
 
+def _check_shapes(weights: Mapping[str, np.ndarray], needed: Mapping[str, Shape]) -> None:
+    """Refuse weights that are not those of the network: one too many, missing, or of another size.
+
+    Nothing is allocated by what the settings say: a file is as large as it is.
+    """
+    for name in sorted(weights.keys() | needed.keys()):
+        array = weights.get(name)
+        found = None if array is None else array.shape
+        if found != needed.get(name):
+            raise ValueError(
+                f"{WEIGHTS} holds {name} of shape {found}; the settings need {needed.get(name)}"
+            )
+        if array is not None and array.dtype != np.float32:
+            raise ValueError(f"{WEIGHTS} holds {name} as {array.dtype}, not float32")
+
+
 def _check(path: Path, expected: int) -> None:
-    found = _checksum(path)
+    found = checksum(path)
     if found != expected:
         raise ValueError(f"{path.name} has checksum {found}, not {expected}")

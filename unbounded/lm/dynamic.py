@@ -1,6 +1,5 @@
 """Dynamic evaluation: a private copy of the network goes on training on what it reads."""
 
-import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import final
@@ -13,6 +12,7 @@ from unbounded.errors import SettingError
 from unbounded.lm.bptt import read_stretch
 from unbounded.lm.head import learn_words
 from unbounded.lm.model import RecurrentModel
+from unbounded.lm.pytorch import TorchModel
 from unbounded.types import Hidden, Ids, Probs, State
 
 
@@ -52,8 +52,8 @@ class DynamicModel:
 
     def __init__(self, lm: RecurrentModel, config: DynamicConfig = DynamicConfig()) -> None:
         self.config = config
-        encoder, head = copy.deepcopy(lm.encoder), copy.deepcopy(lm.head)
-        self.lm = RecurrentModel(encoder, head, lm.sentence_end)
+        self.lm = TorchModel(lm)
+        encoder, head = self.lm.encoder, self.lm.head
         self._vectors = encoder.embedding.weight
         self._vector_sums = torch.zeros_like(self._vectors)
         # Dense weights by name: everything but the embedding, of which few rows change in a step.

@@ -1,45 +1,15 @@
 """Embedding and recurrent cell: word ids in, hidden states out."""
 
-from dataclasses import dataclass
-from itertools import pairwise
-
 import torch
 from torch import Tensor, nn
 
-from unbounded.errors import SettingError
+from unbounded.lm.settings import NetworkConfig
 
-CELLS: dict[str, type[nn.LSTM] | type[nn.GRU] | type[nn.RNN]] = {
+_CELLS: dict[str, type[nn.LSTM] | type[nn.GRU] | type[nn.RNN]] = {
     "lstm": nn.LSTM,
     "gru": nn.GRU,
     "elman": nn.RNN,
 }
-
-
-@dataclass(frozen=True)
-class NetworkConfig:
-    """The shape of the network; defaults are the paper's, with the sentence each comes from."""
-
-    cell: str = "lstm"
-    """ "we focus on this structure of recurrent networks": LSTM; GRU and Elman are named too."""
-
-    units: int = 256
-    """ "recurrent neural networks with 256 LSTM hidden units" """
-
-    cutoffs: tuple[int, ...] = (2_000, 10_000, 40_000)
-    """ "Because of the large vocabulary sizes, we use the adaptative softmax": where its clusters
-    end is left open; chosen by measuring (docs/decisions.md, 4)."""
-
-    def __post_init__(self) -> None:
-        if self.cell not in CELLS:
-            raise SettingError(f"cell {self.cell!r} is unknown; use {', '.join(CELLS)}")
-        if self.units < 1:
-            raise SettingError(f"units is {self.units}; it must be at least 1")
-        ends = self.cutoffs
-        if not ends or ends[0] < 1 or any(a >= b for a, b in pairwise(ends)):
-            raise SettingError(
-                f"cutoffs are {', '.join(map(str, ends)) or 'none'}; they must be at least one, "
-                "each above the one before"
-            )
 
 
 class Encoder(nn.Module):
@@ -47,9 +17,9 @@ class Encoder(nn.Module):
 
     def __init__(self, size: int, config: NetworkConfig) -> None:
         super().__init__()
-        self.size = size
+        self.size, self.kind = size, config.cell
         self.embedding = nn.Embedding(size + 1, config.units, sparse=True)
-        self.cell = CELLS[config.cell](config.units, config.units)
+        self.cell = _CELLS[config.cell](config.units, config.units)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         """Draw all weights anew from `generator`."""

@@ -5,11 +5,11 @@ from typing import Any, final
 
 import numpy as np
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
 from unbounded.errors import SettingError
 from unbounded.lm.transformer import TransformerModel
+from unbounded.shapes import Float
 from unbounded.types import Hidden
 
 Ask = Callable[[tuple[int, ...], Hidden], Float[np.ndarray, " v"] | None]

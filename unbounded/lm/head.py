@@ -1,15 +1,18 @@
-"""Adaptive softmax: one word's probability cheaply, the whole distribution dearly.
+"""Output layers in torch: what training, dynamic evaluation and transformers ask.
 
-Training uses torch's own `AdaptiveLogSoftmaxWithLoss`. The frozen model asks for probabilities
-only, so its paths skip what training needs (a full table of log-probabilities a cluster) and were
-measured no slower than torch's for every choice of cut-offs tried (`unbounded bench train`).
+Training uses torch's own `AdaptiveLogSoftmaxWithLoss`. Who asks for probabilities only skips what
+training needs, a full table of log-probabilities a cluster.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
+
+from unbounded.lm.settings import NetworkConfig
+from unbounded.lm.threads import hold_torch
+
+hold_torch()
 
 
 class FullSoftmax(nn.Module):
@@ -31,12 +34,9 @@ Head = nn.AdaptiveLogSoftmaxWithLoss | FullSoftmax
 
 def build_head(units: int, size: int, cutoffs: Sequence[int]) -> nn.AdaptiveLogSoftmaxWithLoss:
     """An adaptive softmax over `size` words, with those cut-offs that lie inside the vocabulary."""
-    inside = [cutoff for cutoff in cutoffs if cutoff < size]
-    # Torch wants at least one cluster besides the head: a small vocabulary is halved. Each cluster
-    # sees a quarter of the units of the one before, so few units have room for few clusters.
-    deepest = max((units.bit_length() - 1) // 2, 1)
+    ends = NetworkConfig(units=units, cutoffs=tuple(cutoffs)).ends(size)[:-1]
     return nn.AdaptiveLogSoftmaxWithLoss(
-        units, size, inside[:deepest] or [max(1, size // 2)], div_value=4.0 if units >= 4 else 1.0
+        units, size, list(ends), div_value=4.0 if units >= 4 else 1.0
     )
 
 
@@ -49,43 +49,22 @@ def reset_head(head: nn.AdaptiveLogSoftmaxWithLoss, generator: torch.Generator) 
             )
 
 
-@dataclass(frozen=True)
-class Shortlist:
-    """The first softmax, over frequent words and clusters, and each step's word under it."""
-
-    column: Tensor
-    """Where the word is: its own column, or its cluster's."""
-    odds: Tensor
-    """All columns, not normalized; the largest of each step is one."""
-    log_share: Tensor
-    """The log-probability of the word's column."""
-    log_prob: Tensor
-    """The log-probability of the word itself."""
-
-
 def first_logits(head: Head, hidden: Tensor) -> Tensor:
     """The logits of the first softmax: a new tensor, which may be changed."""
     logits = hidden @ head.head.weight.T
     return logits if head.head.bias is None else logits.add_(head.head.bias)
 
 
-def shortlist(head: Head, hidden: Tensor, words: Tensor) -> Shortlist:
-    """One word a step; only the clusters that hold a word are computed."""
+def word_log_probs(head: Head, hidden: Tensor, words: Tensor) -> Tensor:
+    """The log-probability of one word a step; only the clusters that hold a word are computed."""
     cutoffs = head.cutoffs
     cluster, column = _place(cutoffs, words)
-    odds = first_logits(head, hidden)
-    share = _pick(odds, column)
-    found = share.clone()
+    found = pick(first_logits(head, hidden), column)
     for i, tail in enumerate(head.tail):
         rows = (cluster == i + 1).nonzero()[:, 0]
         if len(rows):
-            found[rows] += _pick(tail(hidden[rows]), words[rows] - cutoffs[i])
-    return Shortlist(column, odds, share, found)
-
-
-def word_log_probs(head: Head, hidden: Tensor, words: Tensor) -> Tensor:
-    """The log-probability of one word a step."""
-    return shortlist(head, hidden, words).log_prob
+            found[rows] += pick(tail(hidden[rows]), words[rows] - cutoffs[i])
+    return found
 
 
 def dense_log_probs(head: Head, hidden: Tensor) -> Tensor:
@@ -141,7 +120,7 @@ def _errors(logits: Tensor, column: Tensor, share: float) -> Tensor:
     return picked - totals.log()
 
 
-def _pick(logits: Tensor, column: Tensor) -> Tensor:
+def pick(logits: Tensor, column: Tensor) -> Tensor:
     """One log-softmax a row; leaves odds in `logits`, which spares two passes over memory."""
     picked = logits.gather(1, column[:, None])[:, 0]
     largest = logits.amax(1, keepdim=True)

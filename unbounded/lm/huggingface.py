@@ -10,14 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.numpy import save_file
 
 from unbounded.errors import MissingExtra, ModelError
-from unbounded.files import write_aside
+from unbounded.files import parse_json, write_aside
+from unbounded.lm.admission import admit
+from unbounded.lm.model import HeadedModel
 from unbounded.lm.pieces import PieceTokenizer
-from unbounded.lm.transformer import TransformerConfig, TransformerModel
+from unbounded.lm.settings import TransformerConfig
 from unbounded.types import Ids
 
 SMOLLM2 = "smollm2"
@@ -34,7 +35,7 @@ def is_transformer(path: Path) -> bool:
     if path.suffix == ".gguf" or (str(path) == SMOLLM2 and not path.exists()):
         return True
     try:
-        return "model_type" in json.loads((path / CONFIG).read_text(encoding="utf-8"))
+        return "model_type" in parse_json((path / CONFIG).read_bytes())
     except (OSError, ValueError, TypeError):
         return False
 
@@ -48,7 +49,7 @@ def require_transformers() -> None:
 
 
 def open_network(path: Path) -> tuple[Any, Any]:
-    """The causal model and the tokenizer of a path, in float32; asks no host."""
+    """The causal model and the tokenizer of a path, in float32; asks no host and runs no code."""
     require_transformers()
     from transformers import AutoModelForCausalLM, AutoTokenizer
     from transformers.utils import logging
@@ -56,7 +57,9 @@ def open_network(path: Path) -> tuple[Any, Any]:
     where = smollm2_file() if str(path) == SMOLLM2 and not path.exists() else path
     if not where.exists():
         raise ModelError(f"{where} is not there; give a folder or a GGUF file")
-    options: dict[str, Any] = {"local_files_only": True}
+    admit(where.parent if where.is_file() else where)
+    # Without the second, transformers asks on standard input, which may be somebody's text.
+    options: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
     folder = str(where)
     if where.is_file():
         _require_gguf()
@@ -68,12 +71,15 @@ def open_network(path: Path) -> tuple[Any, Any]:
         # Bars that nobody can turn off belong to nobody.
         with redirect_stderr(StringIO()):
             tokenizer = AutoTokenizer.from_pretrained(folder, **options)
-            network = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, **options)
-    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError, ImportError) as error:
+            network = AutoModelForCausalLM.from_pretrained(
+                folder, dtype="float32", use_safetensors=True, **options
+            )
+    # Whatever foreign parsers raise at foreign bytes: struct.error, IndexError, AttributeError, …
+    except Exception as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else repr(error)
         raise ModelError(
             f"{where} cannot be opened as a causal model of transformers ({reason}); give a folder "
-            "with config.json, weights and tokenizer.json, or a GGUF file"
+            "with config.json, safetensors and tokenizer.json, or a GGUF file"
         ) from error
     finally:
         logging.set_verbosity(loud)
@@ -82,15 +88,17 @@ def open_network(path: Path) -> tuple[Any, Any]:
 
 def wrapped(
     network: Any, tokenizer: Any, config: TransformerConfig
-) -> tuple[TransformerModel, PieceTokenizer]:
+) -> tuple[HeadedModel, PieceTokenizer]:
     """The two as ours."""
+    from unbounded.lm.transformer import TransformerModel
+
     head = network.get_output_embeddings() if hasattr(network, "get_output_embeddings") else None
     size = getattr(head, "out_features", len(tokenizer))
     pieces = PieceTokenizer(tokenizer, size)
     return TransformerModel(network, _start(tokenizer, pieces), config), pieces
 
 
-def described(lm: TransformerModel, pieces: PieceTokenizer) -> dict[str, Any]:
+def described(lm: Any, pieces: PieceTokenizer) -> dict[str, Any]:
     """What makes it this model and no other: how it reads, its pieces, the sum of its weights."""
     network = {
         "kind": lm.network.config.model_type,
@@ -123,8 +131,8 @@ def smollm2_file() -> Path:
 def keep_pieces(folder: Path, pieces: PieceTokenizer, text: Ids) -> None:
     """Put the ids that a network was trained on beside it, for experts that read them first."""
     about = {"checksum": str(_text_sum(pieces, text))}
-    tensors = {"words": torch.from_numpy(text.astype(np.int32))}
-    write_aside(folder / TEXT, lambda aside: save_file(tensors, aside, metadata=about))
+    arrays = {"words": text.astype(np.int32)}
+    write_aside(folder / TEXT, lambda aside: save_file(arrays, aside, metadata=about))
 
 
 def kept_pieces(folder: Path, pieces: PieceTokenizer) -> Ids | None:
@@ -149,6 +157,8 @@ def _text_sum(pieces: PieceTokenizer, text: Ids) -> int:
 
 
 def _weights_sum(network: Any) -> str:
+    import torch
+
     total = blake2b(digest_size=16)
     for name, weight in sorted(network.state_dict().items()):
         total.update(f"{name} {tuple(weight.shape)} {weight.dtype}".encode())

@@ -39,7 +39,8 @@ class PieceTokenizer(Splitter):
         """Of a network that knows `size` pieces."""
         self.tokenizer = tokenizer
         names = tokenizer.convert_ids_to_tokens(list(range(min(len(tokenizer), size))))
-        special = set(tokenizer.all_special_tokens) | set(tokenizer.get_added_vocab())
+        self._special = tokenizer.all_special_tokens
+        special = {*self._special, *tokenizer.get_added_vocab()}
         levels = "Ġ" in names or "Ċ" in names
         self.end = self._line_end(size)
         self._names = _unique([*names, *([None] * (size - len(names)))], self.end)
@@ -66,7 +67,10 @@ class PieceTokenizer(Splitter):
         if self._fast is not None:
             found: list[int] = self._fast.encode(line, add_special_tokens=False).ids
         else:
-            found = self.tokenizer.encode(line, add_special_tokens=False)
+            # Only where it matters: other pieces that were added later are found as before.
+            speaks = any(token in line for token in self._special)
+            options = {"split_special_tokens": True} if speaks else {}
+            found = self.tokenizer.encode(line, add_special_tokens=False, **options)
         return found
 
     def words(self, line: str) -> list[str]:

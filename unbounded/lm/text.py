@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from itertools import chain, islice
 
 import numpy as np
-from jaxtyping import Int
 
 from unbounded.corpus import Sentence, Vocabulary
 from unbounded.errors import TrainingError
+from unbounded.shapes import Int
 from unbounded.types import Ids
 
 VALID_TOKENS = 100_000

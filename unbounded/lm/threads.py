@@ -1,29 +1,42 @@
 """How many threads the network uses: many to train, one to read."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import torch
+from unbounded import _native
 
-_training = torch.get_num_threads()
+_training: int | None = None
 
 
-def set_torch_threads(threads: int) -> None:
-    """Let training use so many threads for one operation; reading uses one.
+def set_network_threads(threads: int) -> None:
+    """Let one call of the network, and one operation of training, use so many threads.
 
-    One stream of words is a chain of small products: with a second thread that waits without
-    spinning a word took 97 µs instead of 17, and with one that spins 12, of both cores.
+    What torch reads with is one: a stream is a chain of small products, and with a second thread
+    that waits without spinning a word took 97 µs instead of 17.
     """
     global _training
     _training = threads
-    torch.set_num_threads(1)
+    _native.set_threads(threads)
+    if "torch" in sys.modules:
+        hold_torch()
+
+
+def hold_torch() -> None:
+    """Have torch read with one thread, if it was said how many there are to be."""
+    import torch
+
+    if _training is not None:
+        torch.set_num_threads(1)
 
 
 @contextmanager
 def training_threads() -> Iterator[None]:
     """As many threads as training was allowed."""
+    import torch
+
     before = torch.get_num_threads()
-    torch.set_num_threads(_training)
+    torch.set_num_threads(_training or before)
     try:
         yield
     finally:

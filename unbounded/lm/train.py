@@ -8,11 +8,12 @@ import numpy as np
 
 from unbounded.corpus import SENTENCE_END, Tokenizer
 from unbounded.errors import ModelError
-from unbounded.lm.checkpoint import CONFIG, TRAINING, resume_training, save_model, save_training
-from unbounded.lm.encoder import NetworkConfig
+from unbounded.lm.checkpoint import CONFIG, TRAINING
+from unbounded.lm.saving import resume_training, save_model, save_training
+from unbounded.lm.settings import NetworkConfig, Progress, TrainingConfig
 from unbounded.lm.text import TrainingText
 from unbounded.lm.threads import training_threads
-from unbounded.lm.training import Progress, Trainer, TrainingConfig
+from unbounded.lm.training import Trainer
 
 
 def check_folder(folder: Path, *, resume: bool) -> None:

@@ -3,75 +3,20 @@
 import math
 import time
 from collections.abc import Generator
-from dataclasses import dataclass
 from typing import final
 
 import numpy as np
 import torch
-from jaxtyping import Int
 from torch import Tensor, nn
 from torch.nn import functional
 
-from unbounded.errors import SettingError, TrainingError
+from unbounded.errors import TrainingError
 from unbounded.lm.batches import Batch, Batches
-from unbounded.lm.encoder import Encoder, NetworkConfig
+from unbounded.lm.encoder import Encoder
 from unbounded.lm.head import build_head, reset_head, word_log_probs
+from unbounded.lm.settings import NetworkConfig, Progress, TrainingConfig
+from unbounded.shapes import Int
 from unbounded.types import Ids
-
-
-@dataclass(frozen=True)
-class TrainingConfig:
-    """How the network is trained; defaults are the paper's, with the sentence each comes from."""
-
-    epochs: int = 10
-    """ "a learning rate of 0.2 and 10 epochs" """
-
-    learning_rate: float = 0.2
-    """ "using the Adagrad algorithm with a learning rate of 0.2" """
-
-    bptt: int = 20
-    """ "backpropagation through time (BPTT) over 20 timesteps" """
-
-    streams: int = 32
-    """Parallel streams in a step; the paper does not say (docs/decisions.md, 15)."""
-
-    dropout: float = 0.2
-    """Share of embedding and output units dropped; chosen by measuring (docs/log.md). The paper
-    does not mention any; 0 is its setting to the letter."""
-
-    unknown: float = 0.5
-    """How often a word that occurs once in training is read as `<unk>`, so that it has a vector."""
-
-    clip: float = 1.0
-    """Largest norm of a step's gradient."""
-
-    patience: int = 2
-    """Stop after so many epochs without a better validation; the best epoch is kept."""
-
-    seed: int = 1
-
-    def __post_init__(self) -> None:
-        for name in ("epochs", "bptt", "streams", "patience"):
-            if getattr(self, name) < 1:
-                raise SettingError(f"{name} is {getattr(self, name)}; it must be at least 1")
-        for name in ("learning_rate", "clip"):
-            if not getattr(self, name) > 0:
-                raise SettingError(f"{name} is {getattr(self, name)}; it must be above 0")
-        for name in ("dropout", "unknown"):
-            if not 0 <= getattr(self, name) < 1:
-                raise SettingError(f"{name} is {getattr(self, name)}; it must be in [0, 1)")
-
-
-@dataclass(frozen=True)
-class Progress:
-    """One line of the training curve; perplexities are over words that the network knows."""
-
-    epoch: int
-    step: int
-    words: int
-    train_perplexity: float
-    valid_perplexity: float | None
-    seconds: float
 
 
 @final

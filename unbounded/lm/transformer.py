@@ -3,25 +3,19 @@
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from threading import Lock
 from typing import Any, final
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from unbounded.errors import ModelError, SettingError
-from unbounded.lm.head import FullSoftmax, dense_log_probs, word_log_probs
-from unbounded.lm.model import HeadedModel
+from unbounded.errors import ModelError
+from unbounded.lm.head import FullSoftmax, dense_log_probs, first_logits, pick, word_log_probs
+from unbounded.lm.model import HeadedModel, Shortlist
+from unbounded.lm.settings import TransformerConfig
+from unbounded.shapes import Float, Int
 from unbounded.types import Hidden, Ids, Probs, State
-
-KEYS = ("output", "feedforward")
-"""What the memory is searched by: the input of the output layer, or of the last feed-forward."""
-
-LONGEST = 1024
-"""Pieces of context at most, unless more are asked for."""
 
 Context = Int[np.ndarray, " c"]
 """The pieces of the present context."""
@@ -31,44 +25,6 @@ KEPT = 4
 
 ROWS = 512
 """States whose probabilities over all pieces are computed at once, to save memory."""
-
-
-@dataclass(frozen=True)
-class TransformerConfig:
-    """How a transformer reads a text that is longer than its context.
-
-    A context grows to `context` pieces; then a new one begins with a start mark and the last `keep`
-    pieces of the old. Where that happens depends on nothing but how much was read, so cutting the
-    stream changes nothing, and every piece but the first has at least `keep` pieces before it.
-    """
-
-    context: int | None = None
-    """Pieces; None is what the model was made for, at most `LONGEST`."""
-
-    keep: int | None = None
-    """Pieces that a new context begins with; None is a quarter of it."""
-
-    key: str = "output"
-
-    def __post_init__(self) -> None:
-        if self.key not in KEYS:
-            raise SettingError(f"key {self.key!r} is unknown; use {' or '.join(KEYS)}")
-        if self.context is not None and self.context < 2:
-            raise SettingError(f"a context of {self.context} pieces; at least 2 are needed")
-
-    def fitted(self, longest: int | None) -> "TransformerConfig":
-        """The same with all numbers known, for a network of so many positions."""
-        context = self.context or min(longest or LONGEST, LONGEST)
-        if longest is not None and context > longest:
-            raise SettingError(
-                f"a context of {context:,} pieces for a network of {longest:,}; ask for less"
-            )
-        keep = context // 4 if self.keep is None else self.keep
-        if not 0 <= keep < context - 1:
-            raise SettingError(
-                f"{keep} pieces kept of a context of {context}; keep at least 0, and leave 2 free"
-            )
-        return TransformerConfig(context, keep, self.key)
 
 
 @final
@@ -85,6 +41,7 @@ class TransformerModel(HeadedModel):
         self.network = network.eval().requires_grad_(False)
         self.head = find_head(self.network)
         self.base_size, self._inner = self.head.head.weight.shape
+        self.cutoffs = (self.base_size,)
         longest = getattr(network.config, "max_position_embeddings", None)
         self.config = config.fitted(longest)
         self.first = start
@@ -120,6 +77,22 @@ class TransformerModel(HeadedModel):
     def outputs(self, hidden: Hidden) -> Float[np.ndarray, "n inner"]:
         """The part of a state that the output layer reads."""
         return np.ascontiguousarray(hidden[:, : self._inner])
+
+    @property
+    def first_weight(self) -> Float[np.ndarray, "columns inner"]:
+        """The weights of the output layer."""
+        return self.head.head.weight.numpy()
+
+    @torch.inference_mode()
+    def shortlist(self, hidden: Hidden, words: Ids) -> Shortlist:
+        """The softmax over all pieces."""
+        known = (words >= 0) & (words < self.base_size)
+        column = np.where(known, words, -1)
+        rows = torch.from_numpy(self.outputs(hidden))
+        odds = first_logits(self.head, rows)
+        picked = pick(odds, torch.from_numpy(np.maximum(column, 0)))
+        share = np.where(known, picked.double().exp().numpy(), 0.0)
+        return Shortlist(column, odds.numpy(), share, share)
 
     @torch.inference_mode()
     def prob(self, hidden: Hidden, words: Ids) -> Probs:

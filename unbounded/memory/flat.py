@@ -5,10 +5,10 @@ from typing import final
 
 import numpy as np
 
+from unbounded.memory.exact import ExactKeys
 from unbounded.memory.index import Index
-from unbounded.memory.nearest import Nearest, squared_norms
-from unbounded.memory.rows import Rows
-from unbounded.types import Hidden
+from unbounded.memory.votes import Votes
+from unbounded.types import Distances, Hidden, Ids, Known, Positions, Table
 
 
 @final
@@ -24,8 +24,7 @@ class Flat(Index):
 
     def __init__(self, width: int) -> None:
         super().__init__(width)
-        self._keys = Rows(np.empty((0, width), np.float32))
-        self._norms = Rows(np.empty(0, np.float32))
+        self._keys = ExactKeys(width)
         self._known: int | None = None
 
     @property
@@ -35,16 +34,14 @@ class Flat(Index):
 
     @property
     def bytes(self) -> int:
-        """Keys and their norms, the room for growth included."""
-        return self._keys.bytes + self._norms.bytes
+        """The keys, the room for growth included."""
+        return self._keys.bytes
 
     def _state(self) -> dict[str, np.ndarray]:
         return {"keys": self._keys.view.copy()}
 
     def _load(self, state: Mapping[str, np.ndarray]) -> None:
-        keys = self._checked(state["keys"], "keys")
-        self._keys.restore(keys)
-        self._norms.restore(squared_norms(keys))
+        self._keys.restore(self._checked(state["keys"], "keys"))
 
     def growth(self) -> dict[str, np.ndarray] | None:
         """The keys that have come since this was last called; None the first time."""
@@ -56,10 +53,11 @@ class Flat(Index):
         self.add(growth["keys"])
         self._known = len(self._keys)
 
-    def _append(self, keys: Hidden) -> None:
-        self._keys.append(keys)
-        self._norms.append(squared_norms(keys))
+    def _append(self, keys: Hidden, words: Ids | None) -> None:
+        self._keys.add(keys)
 
-    def show_to(self, nearest: Nearest) -> None:
-        """Show the queries all keys."""
-        nearest.show(self._keys.view, self._norms.view, 0)
+    def _search(self, queries: Hidden, k: int, own_past: bool) -> tuple[Distances, Positions]:
+        return self._keys.search(queries, k, own_past)
+
+    def _score(self, keys: Hidden, words: Ids, known: Known, k: int, votes: Votes) -> Table:
+        return self._keys.score(keys, words, known, k, votes)

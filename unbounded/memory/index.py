@@ -3,26 +3,16 @@
 import json
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 import numpy as np
 
 from unbounded.errors import MemoryFault, SettingError
-from unbounded.memory.nearest import Nearest, Packed, squared_norms, unpack
-from unbounded.memory.threads import in_parallel
-from unbounded.types import Distances, Hidden, Positions
-
-# Queries at a time; bounds the room a search takes (about 16 MB) however long a block is.
-ROWS = 256
+from unbounded.memory.votes import Votes
+from unbounded.types import Distances, Hidden, Ids, Known, Positions, Table
 
 _LARGEST = 1e37
-
-Look = Callable[[int, Packed, int], None]
-"""Hears, from several threads, the number of the first row and what it and those after it found.
-
-Packed as `Nearest` packs, with the position that counts as zero; the array is not to be kept.
-"""
 
 
 @dataclass(frozen=True)
@@ -58,10 +48,10 @@ class Index(ABC):
     def __len__(self) -> int:
         return self.added if self.reach is None else min(self.added, self.reach)
 
-    def add(self, keys: Hidden) -> None:
-        """Append keys; refused keys leave everything as it was."""
+    def add(self, keys: Hidden, words: Ids | None = None) -> None:
+        """Append keys, and the word of each for those that vote; refused keys change nothing."""
         keys = self._checked(keys, "keys")
-        self._append(keys)
+        self._append(keys, words)
         self.added += len(keys)
 
     @property
@@ -74,14 +64,7 @@ class Index(ABC):
 
     def search(self, queries: Hidden, k: int) -> tuple[Distances, Positions]:
         """Squared distances (n, min(k, entries)) and positions of the nearest, nearest first."""
-        squared, positions = _room_for(len(queries), min(_positive(k), len(self)))
-        self.search_by(queries, k, unpacking(squared, positions, ordered=True))
-        return squared, positions
-
-    def search_by(self, queries: Hidden, k: int, look: Look) -> None:
-        """`search`, some rows at a time and in no order: nothing of what a row found is kept."""
-        queries = self._checked(queries, "queries")
-        self._find(queries, min(_positive(k), len(self)), own_past=False, look=look)
+        return self._search(self._checked(queries, "queries"), min(_positive(k), len(self)), False)
 
     def search_block(self, queries: Hidden, k: int) -> tuple[Distances, Positions]:
         """What searching and then adding each query, one at a time, would have found.
@@ -91,43 +74,36 @@ class Index(ABC):
         Nothing is added; a block longer than `room` may find what `read` would not.
         """
         queries = self._checked(queries, "queries")
-        squared, positions = _room_for(len(queries), self.seen_by_last(len(queries), k))
-        look = unpacking(squared, positions, ordered=True)
-        self._find(queries, squared.shape[1], own_past=True, look=look)
-        return squared, positions
+        return self._search(queries, self.seen_by_last(len(queries), k), True)
 
     def read(self, keys: Hidden, k: int) -> tuple[Distances, Positions]:
-        """Search for each key and then add it, as if one at a time; rows are in no order."""
-        seen = self.seen_by_last(len(keys), k)
-        squared = np.full((len(keys), seen), np.inf, np.float32)
-        positions = np.full((len(keys), seen), -1, np.int64)
-        self.read_by(keys, k, unpacking(squared, positions))
-        return squared, positions
-
-    def read_by(self, keys: Hidden, k: int, look: Look) -> None:
-        """`read`, some rows at a time: what a row found is shown, and nothing of it is kept."""
+        """Search for each key and then add it, as if one at a time."""
         keys = self._checked(keys, "keys")
+        shape = len(keys), self.seen_by_last(len(keys), k)
+        squared, positions = np.full(shape, np.inf, np.float32), np.full(shape, -1, np.int64)
         start = 0
         while start < len(keys):
             piece = keys[start : start + self.room]
-
-            def after(first: int, packed: Packed, base: int, start: int = start) -> None:
-                look(start + first, packed, base)
-
-            self._read(piece, self.seen_by_last(len(piece), k), after)
+            rows = slice(start, start + len(piece)), slice(self.seen_by_last(len(piece), k))
+            squared[rows], positions[rows] = self.search_block(piece, k)
+            self.add(piece)
             start += len(piece)
+        return squared, positions
 
-    def _read(self, keys: Hidden, k: int, look: Look) -> None:
-        """`read_by` for keys that were checked and for which there is room."""
-        norms = squared_norms(keys)
+    def score(self, keys: Hidden, words: Ids, known: Known, k: int, votes: Votes) -> Table:
+        """Each kernel's share of the votes for each word just before it came; then add the keys.
 
-        def show(nearest: Nearest, last: int) -> None:
-            self.show_to(nearest)
-            nearest.show(keys[:last], norms[:last], self.added)
-
-        self._find_by(show, keys, k, True, look)
-        self._append(keys)
+        `known` are the words of the entries that can be found; there must be `room` for the keys.
+        """
+        shares = self._score(self._checked(keys, "keys"), words, known, _positive(k), votes)
         self.added += len(keys)
+        return shares
+
+    def vote(self, queries: Hidden, words: Ids, known: Known, k: int, votes: Votes) -> Table:
+        """Each kernel's share of the votes of all entries for one word a query; changes nothing."""
+        squared, positions = self.search(queries, k)
+        there = known[positions - (self.added - len(known))].astype(np.int64)
+        return votes.count(squared, there, words)
 
     def seen_by_last(self, block: int, k: int) -> int:
         """How many neighbors the last key of a block has, the most of any."""
@@ -135,41 +111,6 @@ class Index(ABC):
         if self.reach is not None:
             seen = min(seen, self.reach)
         return min(_positive(k), seen)
-
-    def _find(self, queries: Hidden, k: int, own_past: bool, look: Look) -> None:
-        norms = squared_norms(queries)
-
-        def show(nearest: Nearest, last: int) -> None:
-            self.show_to(nearest)
-            if own_past:
-                nearest.show(queries[:last], norms[:last], self.added)
-
-        self._find_by(show, queries, k, own_past, look)
-
-    def _find_by(
-        self,
-        show: Callable[[Nearest, int], None],
-        queries: Hidden,
-        k: int,
-        own_past: bool,
-        look: Look,
-    ) -> None:
-        """The nearest of what `show` shows to each group of queries, told where it ends."""
-        steps = np.arange(len(queries)) if own_past else np.zeros(len(queries), np.int64)
-        high = self.added + steps
-        low = np.zeros_like(high) if self.reach is None else np.maximum(high - self.reach, 0)
-
-        def part(start: int, stop: int) -> None:
-            # Queries that see few keys go in small groups, for each is shown what any of them sees.
-            group = ROWS if self.reach is None else min(ROWS, max(self.reach, 64))
-            for first in range(start, stop, group):
-                last = min(first + group, stop)
-                rows = slice(first, last)
-                nearest = Nearest(queries[rows], k, low[rows], high[rows])
-                show(nearest, last)
-                look(first, nearest.packed, nearest.oldest)
-
-        in_parallel(part, len(queries))
 
     def state(self) -> dict[str, np.ndarray]:
         """Everything that was learned, as arrays."""
@@ -240,12 +181,16 @@ class Index(ABC):
         """Take over what `_state` gave."""
 
     @abstractmethod
-    def _append(self, keys: Hidden) -> None:
+    def _append(self, keys: Hidden, words: Ids | None) -> None:
         """Store keys that were checked; `added` does not count them yet."""
 
     @abstractmethod
-    def show_to(self, nearest: Nearest) -> None:
-        """Show the queries every stored key that may be among their nearest."""
+    def _search(self, queries: Hidden, k: int, own_past: bool) -> tuple[Distances, Positions]:
+        """The k nearest of queries that were checked; with `own_past`, of those before them too."""
+
+    @abstractmethod
+    def _score(self, keys: Hidden, words: Ids, known: Known, k: int, votes: Votes) -> Table:
+        """`score` for keys that were checked; stores them, and `added` does not count them yet."""
 
     def _checked(self, rows: Hidden, what: str) -> Hidden:
         if rows.shape[1] != self.width:
@@ -256,28 +201,13 @@ class Index(ABC):
         with np.errstate(over="ignore", invalid="ignore"):
             rows = np.ascontiguousarray(rows, np.float32)
             # Not only finite, but small enough for distances to be finite too.
-            fits = squared_norms(rows) < _LARGEST
+            fits = np.einsum("nd,nd->n", rows, rows) < _LARGEST
         if not fits.all():
             raise MemoryFault(
                 f"row {int(fits.argmin())} of {len(rows)} {what} is not finite, or too large for "
                 "a distance in 32 bits; check the network's states for overflow"
             )
         return rows
-
-
-def unpacking(squared: Distances, positions: Positions, ordered: bool = False) -> Look:
-    """Writes what is found into the rows of two arrays, as far as they were found."""
-
-    def look(first: int, packed: Packed, base: int) -> None:
-        rows = slice(first, first + len(packed)), slice(packed.shape[1])
-        some = np.sort(packed, axis=1) if ordered else packed
-        unpack(some, base, squared[rows], positions[rows])
-
-    return look
-
-
-def _room_for(rows: int, k: int) -> tuple[Distances, Positions]:
-    return np.empty((rows, k), np.float32), np.empty((rows, k), np.int64)
 
 
 def _positive(k: int) -> int:

@@ -3,15 +3,11 @@
 from collections.abc import Mapping
 from typing import Any, final
 
-import faiss
 import numpy as np
 
-from unbounded.memory.flat import Flat
-from unbounded.memory.nearest import Nearest
+from unbounded.memory.exact import ExactKeys
+from unbounded.memory.threads import load_faiss
 from unbounded.types import Distances, Hidden, Positions
-
-# The types that faiss ships are those of C++, not of the methods Python sees.
-_faiss: Any = faiss
 
 
 def centroids_of(keys: Hidden, lists: int) -> Any:
@@ -23,7 +19,8 @@ def centroids_of(keys: Hidden, lists: int) -> Any:
     """
     # Few rounds over few keys: at 131 k real states and 724 lists, 32 probes hold .677 of the
     # 1,024 nearest after 3 rounds (1.2 s) and .680 after 6 (2.3 s).
-    clusters = _faiss.Kmeans(
+    faiss = load_faiss()
+    clusters = faiss.Kmeans(
         keys.shape[1],
         lists,
         niter=4,
@@ -71,13 +68,11 @@ class Inverted:
         """Append keys."""
         self.index.add(keys)
 
-    def show_to(self, nearest: Nearest) -> None:
-        """Offer each query its nearest entries, k of them or all there are."""
-        k = min(nearest.k, len(self))
-        if k and len(nearest.queries):
-            nearest.offer(*self._search(nearest.queries, k))
-
-    def _search(self, queries: Hidden, k: int) -> tuple[Distances, Positions]:
+    def search(self, queries: Hidden, k: int) -> tuple[Distances, Positions]:
+        """The k nearest entries of each query, or all there are, nearest first."""
+        k = min(k, len(self))
+        if not k or not len(queries):
+            return np.empty((len(queries), k), np.float32), np.empty((len(queries), k), np.int64)
         probes = self.probes
         squared, positions = self._probe(queries, k, probes)
         while probes < self.lists:
@@ -91,28 +86,28 @@ class Inverted:
 
     def _probe(self, queries: Hidden, k: int, probes: int) -> tuple[Distances, Positions]:
         if probes < self.lists:
-            parameters = _faiss.SearchParametersIVF(nprobe=probes)
+            parameters = load_faiss().SearchParametersIVF(nprobe=probes)
             squared, positions = self.index.search(queries, k, params=parameters)
             return squared, positions
         # The graph is not asked here: it may fail to reach one of all its nodes.
         centroids = self.index.quantizer.reconstruct_n(0, self.lists)
-        to_lists = faiss.pairwise_distances(queries, centroids)
+        to_lists = load_faiss().pairwise_distances(queries, centroids)
         every = np.tile(np.arange(self.lists), (len(queries), 1))
         squared, positions = self.index.search_preassigned(queries, k, every, to_lists)
         return squared, positions
 
 
-def stored(keys: Flat | Inverted) -> dict[str, np.ndarray]:
+def stored(keys: ExactKeys | Inverted) -> dict[str, np.ndarray]:
     """The keys as arrays, exact or coded as they are."""
-    if isinstance(keys, Flat):
-        return {"keys": keys.keys.copy()}
-    return {"inverted": faiss.serialize_index(keys.index)}
+    if isinstance(keys, ExactKeys):
+        return {"keys": keys.view.copy()}
+    return {"inverted": load_faiss().serialize_index(keys.index)}
 
 
-def restored(state: Mapping[str, np.ndarray], width: int, probes: int) -> Flat | Inverted:
+def restored(state: Mapping[str, np.ndarray], width: int, probes: int) -> ExactKeys | Inverted:
     """The keys that `stored` gave."""
     if "inverted" in state:
-        return Inverted(_faiss.deserialize_index(state["inverted"]), probes)
-    flat = Flat(width)
-    flat.add(state["keys"])
-    return flat
+        return Inverted(load_faiss().deserialize_index(state["inverted"]), probes)
+    exact = ExactKeys(width)
+    exact.add(state["keys"])
+    return exact

@@ -4,15 +4,19 @@ import time
 from collections.abc import Mapping
 from typing import final
 
-import faiss
 import numpy as np
 
+from unbounded._native import exact_search
 from unbounded.errors import SettingError
-from unbounded.memory.flat import Flat
+from unbounded.memory.exact import ExactKeys
 from unbounded.memory.index import Index, IndexEvent
 from unbounded.memory.inverted import Inverted, centroids_of, restored, stored
-from unbounded.memory.nearest import Nearest
-from unbounded.types import Hidden
+from unbounded.memory.threads import load_faiss
+from unbounded.memory.votes import Votes
+from unbounded.types import Distances, Hidden, Ids, Known, Positions, Table
+
+# Keys whose neighbors are searched for together.
+_TOGETHER = 512
 
 
 @final
@@ -42,6 +46,7 @@ class IVFPQ(Index):
         train_at: int | None = None,
     ) -> None:
         super().__init__(width)
+        self._faiss = load_faiss()  # before a hundred thousand keys are read, not after
         if not 1 <= probes <= lists:
             raise SettingError(f"{probes} probes of {lists} lists; probe at least 1, at most all")
         if code_size < 1 or width % code_size:
@@ -58,27 +63,32 @@ class IVFPQ(Index):
                 "or take fewer lists"
             )
         self.lists, self.probes, self.code_size = lists, probes, code_size
-        self._keys: Flat | Inverted = Flat(width)
+        self._keys: ExactKeys | Inverted = ExactKeys(width)
 
     @property
     def bytes(self) -> int:
         """Keys while exact; then codes, centroids and the table faiss keeps for speed."""
         return self._keys.bytes
 
-    def _append(self, keys: Hidden) -> None:
-        if isinstance(self._keys, Flat):
+    @property
+    def room(self) -> int:
+        """Some hundreds: what is found for a block is held until it is counted."""
+        return _TOGETHER
+
+    def _append(self, keys: Hidden, words: Ids | None) -> None:
+        if isinstance(self._keys, ExactKeys):
             room = self.train_at - len(self._keys)
             self._keys.add(keys[:room])
             if len(self._keys) < self.train_at:
                 return
-            self._keys = self._train(self._keys.keys)
+            self._keys = self._train(self._keys.view)
             keys = keys[room:]
         self._keys.add(keys)
 
     def _train(self, keys: Hidden) -> Inverted:
         began = time.perf_counter()
         centroids = centroids_of(keys, self.lists)
-        index = faiss.IndexIVFPQ(centroids, self.width, self.lists, self.code_size, 8)
+        index = self._faiss.IndexIVFPQ(centroids, self.width, self.lists, self.code_size, 8)
         index.pq.cp.min_points_per_centroid = 1
         index.train(keys)
         inverted = Inverted(index, self.probes)
@@ -87,9 +97,26 @@ class IVFPQ(Index):
         self.events.append(IndexEvent(len(keys), what, time.perf_counter() - began))
         return inverted
 
-    def show_to(self, nearest: Nearest) -> None:
-        """Show the queries their nearest keys, k of them or all there are."""
-        self._keys.show_to(nearest)
+    def _search(self, queries: Hidden, k: int, own_past: bool) -> tuple[Distances, Positions]:
+        if isinstance(self._keys, ExactKeys):
+            return self._keys.search(queries, k, own_past)
+        squared, positions = self._keys.search(queries, min(k, len(self._keys)))
+        if own_past:
+            steps = np.arange(len(queries))
+            own = exact_search(queries, queries, np.zeros_like(steps), steps, min(k, len(queries)))
+            squared = np.concatenate([squared, own[0]], axis=1)
+            there = np.where(own[1] < 0, -1, own[1] + self.added)
+            positions = np.concatenate([positions, there], axis=1)
+        order = np.lexsort((positions, squared), axis=1)[:, :k]
+        found = np.take_along_axis(squared, order, 1), np.take_along_axis(positions, order, 1)
+        return found
+
+    def _score(self, keys: Hidden, words: Ids, known: Known, k: int, votes: Votes) -> Table:
+        said = np.concatenate([known, words])
+        squared, positions = self._search(keys, self.seen_by_last(len(keys), k), True)
+        shares = votes.count(squared, np.where(positions < 0, -1, said[positions]), words)
+        self._append(keys, words)
+        return shares
 
     def _state(self) -> dict[str, np.ndarray]:
         return stored(self._keys)

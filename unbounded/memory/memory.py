@@ -1,21 +1,18 @@
 """(hidden state, next word) pairs, appended as they are read, and found again by their states."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import final, no_type_check
+from collections.abc import Mapping, Sequence
+from typing import final
 
-import numba
 import numpy as np
 
+from unbounded._native import words_at
 from unbounded.errors import MemoryFault
-from unbounded.memory.index import Index, IndexEvent, unpacking
-from unbounded.memory.nearest import Packed, unpack
+from unbounded.memory.index import Index, IndexEvent
 from unbounded.memory.pairs import Neighbors, Pairs, check_pairs
 from unbounded.memory.rows import Rows
+from unbounded.memory.votes import Votes
 from unbounded.states import part, under
-from unbounded.types import Hidden, Ids
-
-# Neighbors at a time that are looked at where they were found: a megabyte of them.
-_LOOKED_AT = 65_536
+from unbounded.types import Hidden, Ids, Table
 
 
 @final
@@ -73,47 +70,46 @@ class Memory(Pairs):
     def add(self, keys: Hidden, words: Ids) -> None:
         """Append pairs; refused pairs leave everything as it was."""
         check_pairs(keys, words)
-        self.index.add(keys)
+        self.index.add(keys, words)
         self._words.append(words)
         self._words.keep_last(len(self.index))
 
     def search(self, queries: Hidden, k: int) -> Neighbors:
         """The min(k, entries) nearest entries of each query; changes nothing."""
-        found = _room_for(len(queries), min(k, len(self)), np.int64)
-        known, oldest = self._words.view, self.index.added - len(self._words)
-        write = unpacking(found.squared, found.positions, ordered=True)
+        squared, positions = self.index.search(queries, k)
+        oldest = self.index.added - len(self._words)
+        return Neighbors(squared, words_at(self._words.view, positions, oldest), positions)
 
-        def gather(first: int, packed: Packed, base: int) -> None:
-            write(first, packed, base)
-            rows = slice(first, first + len(packed))
-            _gather(found.positions[rows], oldest, known, known[:0], found.words[rows])
+    def read(self, keys: Hidden, words: Ids, k: int) -> Neighbors:
+        """Search for each pair and then add it, as if one at a time."""
+        check_pairs(keys, words)
+        oldest = self.index.added - len(self._words)
+        squared, positions = self.index.read(keys, k)
+        self._words.append(words)
+        found = words_at(self._words.view, positions, oldest)
+        self._words.keep_last(len(self.index))
+        return Neighbors(squared, found, positions)
 
-        self.index.search_by(queries, k, gather)
-        return found
+    def score(self, keys: Hidden, words: Ids, k: int, votes: Votes) -> Table:
+        """Each kernel's share of the votes for each word just before it came; then add the pairs.
 
-    def read_by(
-        self, keys: Hidden, words: Ids, k: int, look: Callable[[int, Neighbors], None]
-    ) -> None:
-        """`read`, some rows at a time: `look` hears, from several threads, which is the first.
-
-        Whoever only counts what is found needs no room for it all, and that is several times as
-        fast: new pages cost more than what is written on them.
+        Votes are counted where neighbors are found: there is no room to be made for them.
         """
         check_pairs(keys, words)
-        known, oldest = self._words.view, self.index.added - len(self._words)
+        shares = np.empty((len(words), votes.kernels))
+        start = 0
+        while start < len(words):
+            piece = slice(start, start + self.index.room)
+            shares[piece] = self.index.score(keys[piece], words[piece], self.words, k, votes)
+            self._words.append(words[piece])
+            self._words.keep_last(len(self.index))
+            start = piece.stop
+        return shares
 
-        def gather(first: int, packed: Packed, base: int) -> None:
-            rows = max(_LOOKED_AT // max(packed.shape[1], 1), 1)
-            for start in range(0, len(packed), rows):
-                some = packed[start : start + rows]
-                found = _room_for(*some.shape)
-                unpack(some, base, found.squared, found.positions)
-                _gather(found.positions, oldest, known, words, found.words)
-                look(first + start, found)
-
-        self.index.read_by(keys, k, gather)
-        self._words.append(words)
-        self._words.keep_last(len(self.index))
+    def vote(self, queries: Hidden, words: Ids, k: int, votes: Votes) -> Table:
+        """Each kernel's share of the votes of all pairs for one word a query; changes nothing."""
+        check_pairs(queries, words)
+        return self.index.vote(queries, words, self.words, k, votes)
 
     def state(self) -> dict[str, np.ndarray]:
         """Everything that was read, as arrays."""
@@ -149,22 +145,3 @@ class Memory(Pairs):
         """Become what gave the rest."""
         self.index.settle(rest)
         self._words.keep_last(len(self.index))
-
-
-def _room_for(rows: int, k: int, words: type[np.int32 | np.int64] = np.int32) -> Neighbors:
-    """Room for neighbors; words that are only counted may be narrow."""
-    shape = rows, max(k, 0)
-    return Neighbors(np.empty(shape, np.float32), np.empty(shape, words), np.empty(shape, np.int64))
-
-
-@numba.njit(cache=True, nogil=True)
-@no_type_check
-def _gather(positions, oldest, known, new, words):
-    """The word at each position, known or new; -1 where there is none."""
-    for t in range(positions.shape[0]):
-        for i in range(positions.shape[1]):
-            at = positions[t, i] - oldest
-            if positions[t, i] < 0:
-                words[t, i] = -1
-            else:
-                words[t, i] = known[at] if at < len(known) else new[at - len(known)]

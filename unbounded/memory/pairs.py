@@ -1,19 +1,20 @@
 """The contract of every memory of (hidden state, next word) pairs, wherever it lies."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from unbounded.errors import MemoryFault
 from unbounded.memory.index import IndexEvent
-from unbounded.types import Distances, Hidden, Ids, Positions
+from unbounded.memory.votes import Votes
+from unbounded.types import Distances, Hidden, Ids, Positions, Table
 
 
 @dataclass(frozen=True)
 class Neighbors:
-    """The entries nearest to each query: nearest first after `search`, in no order after `read`.
+    """The entries nearest to each query, nearest first.
 
     `squared` is the squared Euclidean distance, `words` what came next there, `positions` the
     number of entries before it. After `read` a row that saw fewer entries than others has squared
@@ -82,28 +83,18 @@ class Pairs(ABC):
         """These keys will be read next: whoever has to ask elsewhere may begin; changes nothing."""
 
     @abstractmethod
-    def read_by(
-        self, keys: Hidden, words: Ids, k: int, look: Callable[[int, Neighbors], None]
-    ) -> None:
-        """`read`, some rows at a time: `look` hears, from several threads, which is the first."""
-
     def read(self, keys: Hidden, words: Ids, k: int) -> Neighbors:
-        """Search for each pair and then add it, as if one at a time; rows are in no order.
+        """Search for each pair and then add it, as if one at a time.
 
         Step t is not shown its own word, nor any later one.
         """
-        parts: list[tuple[int, Neighbors]] = []
-        self.read_by(keys, words, k, lambda first, some: parts.append((first, some)))
-        shape = len(keys), max((some.squared.shape[1] for _, some in parts), default=0)
-        found = Neighbors(
-            np.full(shape, np.inf, np.float32), np.full(shape, -1), np.full(shape, -1)
-        )
-        for first, some in parts:
-            rows = slice(first, first + len(some.squared)), slice(some.squared.shape[1])
-            found.squared[rows] = some.squared
-            found.words[rows] = some.words
-            found.positions[rows] = some.positions
-        return found
+
+    @abstractmethod
+    def score(self, keys: Hidden, words: Ids, k: int, votes: Votes) -> Table:
+        """Each kernel's share of the votes for each word just before it came; then add the pairs.
+
+        Not a number in a row that had no neighbors at all.
+        """
 
     @abstractmethod
     def state(self) -> dict[str, np.ndarray]:

@@ -60,6 +60,10 @@ class Rows:
         """Forget all but the last `count` rows."""
         self._start = max(self._start, self._stop - count)
 
+    def drop_last(self, count: int) -> None:
+        """Take back the last `count` rows."""
+        self._stop -= count
+
     def restore(self, rows: np.ndarray) -> None:
         """Hold these rows and nothing else."""
         self._room = np.array(rows, self._room.dtype)

@@ -6,10 +6,10 @@ from typing import final
 import numpy as np
 
 from unbounded.errors import SettingError
-from unbounded.memory.index import Index, Look
-from unbounded.memory.nearest import Nearest, squared_norms
-from unbounded.memory.rows import Rows
-from unbounded.types import Hidden
+from unbounded.memory.exact import ExactKeys
+from unbounded.memory.index import Index
+from unbounded.memory.votes import Votes
+from unbounded.types import Distances, Hidden, Ids, Known, Positions, Table
 
 # Keys that are stored and searched together however small the window is.
 _TOGETHER = 4096
@@ -32,23 +32,18 @@ class Window(Index):
         if size < 1:
             raise SettingError(f"a window of {size}; it needs at least 1 key")
         self.size = self.reach = size
-        self._keys = Rows(np.empty((0, width), np.float32))
-        self._norms = Rows(np.empty(0, np.float32))
-        # Keys stored that `added` does not count yet.
-        self._ahead = 0
+        self._keys = ExactKeys(width, size)
 
     @property
     def bytes(self) -> int:
-        """Keys and their norms, up to twice the window because the room is kept contiguous."""
-        return self._keys.bytes + self._norms.bytes
+        """The keys, up to twice the window because the room is kept contiguous."""
+        return self._keys.bytes
 
     def _state(self) -> dict[str, np.ndarray]:
         return {"keys": self._keys.view.copy()}
 
     def _load(self, state: Mapping[str, np.ndarray]) -> None:
-        keys = self._checked(state["keys"], "keys")
-        self._keys.restore(keys)
-        self._norms.restore(squared_norms(keys))
+        self._keys.restore(self._checked(state["keys"], "keys"))
 
     def growth(self) -> dict[str, np.ndarray] | None:
         """Nothing: all of a window is rest."""
@@ -70,30 +65,12 @@ class Window(Index):
         """As many as the window holds, or some thousands: a longer block only takes more space."""
         return max(self.size, _TOGETHER)
 
-    def _append(self, keys: Hidden) -> None:
-        self._store(keys[-self.size :])
-        self._drop()
+    def _append(self, keys: Hidden, words: Ids | None) -> None:
+        self._keys.add(keys)
 
-    def _read(self, keys: Hidden, k: int, look: Look) -> None:
-        # Stored before they are searched for, so that one pass finds what a query sees of the
-        # window and of its own block: `Nearest` looks at nothing that came later.
-        self._store(keys)
-        self._ahead = len(keys)
-        self._find_by(lambda nearest, last: self.show_to(nearest), keys, k, True, look)
-        self._drop()
-        self._ahead = 0
-        self.added += len(keys)
+    def _search(self, queries: Hidden, k: int, own_past: bool) -> tuple[Distances, Positions]:
+        squared, numbers = self._keys.search(queries, k, own_past)
+        return squared, np.where(numbers < 0, -1, numbers + (self.added - len(self._keys)))
 
-    def _store(self, keys: Hidden) -> None:
-        self._keys.append(keys)
-        self._norms.append(squared_norms(keys))
-
-    def _drop(self) -> None:
-        self._keys.keep_last(self.size)
-        self._norms.keep_last(self.size)
-
-    def show_to(self, nearest: Nearest) -> None:
-        """Show the queries all keys that any of them sees."""
-        first = self.added + self._ahead - len(self._keys)
-        seen = slice(max(nearest.oldest - first, 0), nearest.newest - first)
-        nearest.show(self._keys.view[seen], self._norms.view[seen], first + seen.start)
+    def _score(self, keys: Hidden, words: Ids, known: Known, k: int, votes: Votes) -> Table:
+        return self._keys.score(keys, words, known, k, votes)

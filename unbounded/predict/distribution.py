@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import Protocol, final, runtime_checkable
 
 import numpy as np
-from jaxtyping import Float, Int
 
+from unbounded.shapes import Float, Int
 from unbounded.types import Hidden, Ids, Probs
 
 Dense = Float[np.ndarray, "n size"]

@@ -1,14 +1,36 @@
 """The network that goes on training, as an expert: what a user would pick instead of a memory."""
 
 from collections.abc import Mapping
-from typing import final
+from typing import Protocol, final, runtime_checkable
 
 import numpy as np
 
-from unbounded.lm import DynamicModel
+from unbounded.lm import LanguageModel
 from unbounded.predict.distribution import Distribution, Networked
 from unbounded.predict.experts import Expert
 from unbounded.types import Hidden, Ids, Probs
+
+
+@runtime_checkable
+class Learner(Protocol):
+    """A network that reads one stream and goes on training; `DynamicModel` is one."""
+
+    @property
+    def lm(self) -> LanguageModel:
+        """The network as it is now."""
+
+    @property
+    def hidden(self) -> Hidden:
+        """The state before the next word, one row."""
+
+    def read(self, words: Ids) -> Probs:
+        """Each word's probability just before it came; and learn."""
+
+    def state(self) -> dict[str, np.ndarray]:
+        """What has changed."""
+
+    def load(self, state: Mapping[str, np.ndarray]) -> None:
+        """Become what wrote the state."""
 
 
 @final
@@ -19,7 +41,7 @@ class Dynamic(Expert):
     must be one stream. What it predicts is to be asked before it reads on.
     """
 
-    def __init__(self, network: DynamicModel) -> None:
+    def __init__(self, network: Learner) -> None:
         self._network = network
 
     def predict(self, hidden: Hidden) -> Distribution:

@@ -5,20 +5,20 @@ fast path over a block, must equal `stepwise`: predict one word, look at it, lea
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import final
 
 import numpy as np
-from jaxtyping import Float
 
 from unbounded.errors import SettingError
 from unbounded.lm import LanguageModel
 from unbounded.memory import Neighbors, Pairs
 from unbounded.predict.distribution import Counted, Distribution, Even, Networked, Sparse
-from unbounded.predict.family import Family
+from unbounded.predict.family import family
 from unbounded.predict.kernels import Kernel
 from unbounded.predict.mixture import Online
 from unbounded.predict.neighborhood import Neighborhood
+from unbounded.shapes import Float
 from unbounded.states import part, under
 from unbounded.types import Distances, Hidden, Ids, Probs
 
@@ -256,8 +256,8 @@ class Cache(Expert):
         self.whole = memory.reach is None
         self._size = size
         self._neighborhood = k if isinstance(k, Neighborhood) else Neighborhood.of(k)
-        self._family = Family(kernel)
-        self._trust = Online(len(self._family))
+        self._votes = family(kernel)
+        self._trust = Online(self._votes.kernels)
         self._normalize = normalize
         self._part = part
 
@@ -273,7 +273,7 @@ class Cache(Expert):
     def predict(self, hidden: Hidden) -> Distribution:
         """What followed the nearest states, the nearer the more."""
         found = self.neighbors(hidden)
-        weights = self._family.weights(found.squared, self._trust.weights)
+        weights = self._votes.weights(found.squared, self._trust.weights)
         return Sparse(found.words, weights, self._size)
 
     def observe(self, hidden: Hidden, words: Ids) -> None:
@@ -282,30 +282,19 @@ class Cache(Expert):
 
     def score(self, hidden: Hidden, words: Ids) -> Probs:
         """One search of the memory as it stood, plus the block's own past."""
-        shares = np.empty((len(words), len(self._family)))
-
-        def count(first: int, found: Neighbors) -> None:
-            rows = slice(first, first + len(found.squared))
-            shares[rows] = self._family.shares(found.squared, found.words, words[rows], self._size)
-
-        self._read(self._keys(hidden), words, count)
+        keys, shares, start = self._keys(hidden), np.empty((len(words), self._votes.kernels)), 0
+        while start < len(words):
+            # As many pairs at a time as are asked for the same number of neighbors.
+            rows = slice(start, start + self._neighborhood.until_more(len(self.memory)))
+            shares[rows] = self.memory.score(keys[rows], words[rows], self.k, self._votes)
+            start = rows.stop
+        alone = np.isnan(shares[:, 0])
+        shares[alone] = Even(1, self._size).prob(words[alone])[:, None]
         probs = np.zeros(len(words))
         # What no neighbor foresaw says nothing about the kernels.
         foreseen = shares.any(axis=1)
         probs[foreseen] = self._trust.score(shares[foreseen]).prob
         return probs
-
-    def _read(self, keys: Hidden, words: Ids, look: Callable[[int, Neighbors], None]) -> None:
-        """Read pairs, as many at a time as are asked for the same number of neighbors."""
-        start = 0
-        while start < len(words):
-            rows = slice(start, start + self._neighborhood.until_more(len(self.memory)))
-
-            def after(first: int, found: Neighbors, start: int = start) -> None:
-                look(start + first, found)
-
-            self.memory.read_by(keys[rows], words[rows], self.k, after)
-            start = rows.stop
 
     def expect(self, hidden: Hidden) -> None:
         """Let a memory that lies elsewhere begin to search."""
@@ -318,7 +307,7 @@ class Cache(Expert):
     def recall(self, hidden: Hidden) -> tuple[Neighbors, Distances]:
         """The entries that `predict` asks for one state, and the share of each in what it says."""
         found = self.neighbors(hidden)
-        weights = self._family.weights(found.squared, self._trust.weights)
+        weights = self._votes.weights(found.squared, self._trust.weights)
         totals = weights.sum(axis=1, keepdims=True)
         return found, weights / np.where(totals > 0, totals, 1)
 

@@ -1,34 +1,22 @@
 """A mixture whose weights depend on what is known before the word comes."""
 
 from collections.abc import Mapping, Sequence
-from typing import final, no_type_check
+from typing import final
 
-import numba
 import numpy as np
-from jaxtyping import Float
 
+from unbounded import _native
 from unbounded.errors import SettingError
 from unbounded.predict.mixture import Mixture, Online, Scored
+from unbounded.shapes import Float
 from unbounded.states import part, under
 from unbounded.types import Context, Table
-
-RATE = 0.2
-"""Step of the gate (Adagrad). Half or twice as much costs at most 0.3 % on news and wiki."""
 
 CALM = 1e-2
 """What Adagrad starts its sums of squares from, so that the first steps are small."""
 
-FLOOR = 1e-5
-"""The part of the plain weights in the gated ones, so that none is ever zero."""
-
-FADES = np.array([1.0, 0.25, 0.02])
-"""How fast the gate forgets who was right: the last word, the last few, the last fifty."""
-
-CLIP = 4.0
-"""Signals beyond so many standard deviations count as that many."""
-
-ROUNDING = 1e-6
-"""Deviations below this part of the mean are a float's rounding, and are not made large."""
+FADES = 3
+"""The gate forgets who was right at so many speeds: the last word, the last few, the last fifty."""
 
 
 @final
@@ -57,7 +45,7 @@ class Gated(Mixture):
     def __init__(self, experts: int, groups: Sequence[int] = ()) -> None:
         self._plain = Online(experts)
         self._choice = Online(2)
-        own = len(FADES) * experts + 1
+        own = FADES * experts + 1
         widths = np.array([own, *groups], np.int64)
         if (widths < 1).any():
             raise SettingError(f"groups of {list(groups)} signals; at least 1 is needed in each")
@@ -77,14 +65,8 @@ class Gated(Mixture):
         """Mix, look, learn, row by row; without a context every signal of it is unknown."""
         context = self._fit(context, len(table))
         plain = self._plain.score(table)
-        prob, gated = np.empty(len(table)), np.empty(plain.weights.shape)
-        _gate(
-            np.ascontiguousarray(table, np.float64),
-            context,
-            plain.weights,
-            *(self._scale, self._seen, self._moments, self._own, self._tilt, self._squares),
-            prob,
-            gated,
+        prob, gated = _native.mixture_gate(
+            np.ascontiguousarray(table, np.float64), context, plain.weights, self._gate()
         )
         choice = self._choice.score(np.stack([plain.prob, prob], axis=1))
         weights = choice.weights[:, :1] * plain.weights + choice.weights[:, 1:] * gated
@@ -118,15 +100,14 @@ class Gated(Mixture):
         self.weights = self._weights()
 
     def _weights(self, context: Float[np.ndarray, " f"] | None = None) -> Float[np.ndarray, " m"]:
-        signals = np.empty(len(self._scale), np.float32)
-        row = self._fit(None if context is None else context[None], 1)[0]
-        values = np.concatenate([self._own, row]).astype(np.float32)
-        _standardize(values, self._scale, int(self._seen[0]), self._moments, signals)
-        gated = np.empty(len(self._tilt))
-        _tilted(self._plain.weights, self._tilt, signals, gated)
+        row = self._fit(None if context is None else context[None], 1)
+        gated = _native.mixture_weigh(row, self._plain.weights[None], self._gate())
         plain, other = self._choice.weights
         weights: np.ndarray = plain * self._plain.weights + other * gated
         return weights
+
+    def _gate(self) -> tuple[np.ndarray, ...]:
+        return self._scale, self._seen, self._moments, self._own, self._tilt, self._squares
 
     def _fit(self, context: Context | None, steps: int) -> Context:
         """The context as the gate takes it; NaN where there is none."""
@@ -138,101 +119,3 @@ class Gated(Mixture):
                 f"{context.shape[1]} signals for a gate of {width}; give all of them"
             )
         return np.ascontiguousarray(context, np.float32)
-
-
-# The inner loops are written, and these flags chosen, so that wide registers are used: no branches,
-# sums in any order, and no look at each divisor. Together they are twice as fast.
-_wide = numba.njit(
-    cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"}
-)
-
-
-@_wide
-@no_type_check
-def _standardize(values, scale, seen, moments, out):
-    """Signals less their mean, over their deviation; zero where either or the signal is unknown."""
-    mean, squares = moments[0], moments[1]
-    for j in range(len(values)):
-        far = (values[j] - mean[j]) / (np.sqrt(squares[j] / seen) + ROUNDING * abs(mean[j]))
-        near = min(max(far, -CLIP), CLIP) * scale[j]
-        out[j] = near if abs(far) < np.inf else 0.0
-
-
-@_wide
-@no_type_check
-def _learn_moments(values, seen, moments):
-    """Welford's update of means and of sums of squared deviations; an unknown value is the mean."""
-    mean, squares = moments[0], moments[1]
-    part = 1.0 / seen
-    for j in range(len(values)):
-        off = values[j] - mean[j]
-        off = off if abs(off) < np.inf else 0.0
-        mean[j] += off * part
-        squares[j] += off * off * (1.0 - part)
-
-
-@_wide
-@no_type_check
-def _dot(left, right):
-    total = np.float32(0.0)
-    for j in range(len(right)):
-        total += left[j] * right[j]
-    return total
-
-
-@_wide
-@no_type_check
-def _step(slope, signals, tilt, squares):
-    """Adagrad: each tilt by its slope over the root of the sum of all its squared slopes."""
-    for j in range(len(signals)):
-        step = slope * signals[j]
-        squares[j] += step * step
-        tilt[j] += np.float32(RATE) * step / np.sqrt(squares[j])
-
-
-@numba.njit(cache=True, nogil=True)
-@no_type_check
-def _tilted(plain, tilt, signals, out):
-    """The gate's weights: plain ones times the exponential of what the signals say of each."""
-    experts = len(plain)
-    top = -np.inf
-    for i in range(experts):
-        out[i] = np.log(plain[i]) + _dot(tilt[i], signals)
-        top = max(top, out[i])
-    total = 0.0
-    for i in range(experts):
-        out[i] = np.exp(out[i] - top)
-        total += out[i]
-    for i in range(experts):
-        out[i] = (1.0 - FLOOR) * out[i] / total + FLOOR * plain[i]
-
-
-@numba.njit(cache=True, nogil=True)
-@no_type_check
-def _gate(table, context, plain, scale, seen, moments, own, tilt, squares, prob, weights):
-    """One step a row: weigh, look, tilt toward who was right, and note who was."""
-    experts = table.shape[1]
-    signals = np.empty(len(scale), np.float32)
-    values = np.empty(len(scale), np.float32)
-    for t in range(len(table)):
-        values[: len(own)] = own
-        values[len(own) :] = context[t]
-        _standardize(values, scale, seen[0], moments, signals)
-        _tilted(plain[t], tilt, signals, weights[t])
-        prob[t] = 0.0
-        usual = 0.0
-        for i in range(experts):
-            prob[t] += weights[t, i] * table[t, i]
-            usual += plain[t, i] * table[t, i]
-        for i in range(experts):
-            slope = weights[t, i] * (table[t, i] / prob[t] - 1.0)
-            _step(np.float32(slope), signals, tilt[i], squares[i])
-        seen[0] += 1
-        _learn_moments(values, seen[0], moments)
-        for i in range(experts):
-            right = plain[t, i] * table[t, i] / usual
-            for k in range(len(FADES)):
-                at = i * len(FADES) + k
-                before = own[at] if np.isfinite(own[at]) else 1.0 / experts
-                own[at] = before + FADES[k] * (right - before)
-        own[-1] = np.log(usual)

@@ -3,13 +3,13 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import final, no_type_check
+from typing import final
 
-import numba
 import numpy as np
-from jaxtyping import Float
 
+from unbounded import _native
 from unbounded.errors import SettingError
+from unbounded.shapes import Float
 from unbounded.types import Context, Probs, Table
 
 RATES = 0.5 ** np.arange(2, 13)
@@ -115,11 +115,10 @@ class Online(Mixture):
 
     def score(self, table: Table, context: Context | None = None) -> Scored:
         """Mix, look, learn, row by row."""
-        weights = np.empty((len(table), self._by_rate.shape[1]))
-        prob = np.empty(len(table))
-        if not _learn(
-            np.ascontiguousarray(table, np.float64), self._by_rate, self._trust, prob, weights
-        ):
+        prob, weights, learned = _native.mixture_online(
+            np.ascontiguousarray(table, np.float64), self._by_rate, self._trust
+        )
+        if learned < len(table):
             raise SettingError(
                 "a word has probability zero under every expert; "
                 "add a uniform expert to the mixture"
@@ -136,40 +135,6 @@ class Online(Mixture):
         self._by_rate = state["by_rate"].copy()
         self._trust = state["trust"].copy()
         self.weights = self._trust @ self._by_rate
-
-
-@numba.njit(cache=True, nogil=True)
-@no_type_check
-def _learn(table, by_rate, trust, prob, weights):
-    """One step a row; False, with nothing learned from it, at a row of zeros."""
-    rates, experts = by_rate.shape
-    mixed = np.empty(rates)
-    for t in range(len(table)):
-        total = 0.0
-        for i in range(experts):
-            weights[t, i] = 0.0
-        for r in range(rates):
-            mixed[r] = 0.0
-            for i in range(experts):
-                mixed[r] += by_rate[r, i] * table[t, i]
-                weights[t, i] += trust[r] * by_rate[r, i]
-            total += trust[r] * mixed[r]
-        prob[t] = total
-        if not total > 0.0:
-            return False
-        for r in range(rates):
-            rate = 0.5 ** (r + 2)
-            left = 0.0
-            for i in range(experts):
-                ratio = 1.0 - rate + rate * table[t, i] / mixed[r]
-                by_rate[r, i] = (1.0 - SHARE * rate) * by_rate[
-                    r, i
-                ] * ratio + SHARE * rate / experts
-                left += by_rate[r, i]
-            for i in range(experts):
-                by_rate[r, i] /= left
-            trust[r] = (1.0 - SHARE) * trust[r] * mixed[r] / total + SHARE / rates
-    return True
 
 
 def fit_weights(table: Table, *, prior: float = 0.0, rounds: int = 200) -> Float[np.ndarray, " m"]:

@@ -4,26 +4,13 @@ from collections.abc import Mapping
 from typing import final
 
 import numpy as np
-from jaxtyping import Float, Int
 
-from unbounded.predict.distribution import Dense, Distribution, Even
+from unbounded import _native
+from unbounded.predict.distribution import Dense, Distribution
 from unbounded.predict.experts import Expert, Uniform
-from unbounded.predict.tree import (
-    NONE,
-    NOWHERE,
-    PARENT,
-    REPEATS,
-    TOTALS,
-    WEIGHTS,
-    WORD,
-    ask,
-    chained,
-    read,
-    walk,
-    weigh,
-    with_counts,
-)
+from unbounded.predict.tree import NONE, NOWHERE, PARENT, REPEATS, TOTALS, WORD, Tables, with_counts
 from unbounded.room import Room
+from unbounded.shapes import Float
 from unbounded.types import Hidden, Ids, Probs
 
 ORDERS = 5
@@ -62,7 +49,7 @@ class NGram(Expert):
         self._rows = 1  # and has the first row of counts
         self._nodes = np.array([[0, 0, 0, NONE - 1]], np.int32)
         self._counts = np.zeros((1, 4), np.int32)
-        self._heads = chained(self._nodes)
+        self._heads = _native.ngram_chain(self._nodes)
         self._room: tuple[Room, Room, Room] | None = None
         self._contexts = np.full(ORDERS, NOWHERE, np.int64)
         self._contexts[0] = 0
@@ -75,17 +62,8 @@ class NGram(Expert):
 
     def predict(self, hidden: Hidden) -> Distribution:
         """What followed the words read last; they are the same whatever the hidden state."""
-        weights = np.empty((ORDERS, WEIGHTS))
-        weigh(self._nodes, self._counts, self._learned, self._contexts, weights)
-        return Backed(
-            len(hidden),
-            self._uniform.size,
-            self._heads[: self._used],
-            self._nodes,
-            self._counts,
-            self._contexts.copy(),
-            weights,
-        )
+        tables = self._tables(self._contexts.copy())
+        return Backed(len(hidden), self._uniform.size, tables, _native.ngram_weigh(tables))
 
     @property
     def context(self) -> Ids:
@@ -107,18 +85,12 @@ class NGram(Expert):
             self._uniform.observe(hidden, words)
         probs = np.empty(len(words))
         for start in range(0, len(words), CHUNK):
-            chunk = np.asarray(words[start : start + CHUNK], np.int64)
+            chunk = np.ascontiguousarray(words[start : start + CHUNK], np.int64)
             self._reserve(ORDERS * len(chunk))
-            self._used, self._rows = read(
+            self._used, self._rows = _native.ngram_read(
                 chunk,
                 self._uniform.size,
-                self._heads,
-                self._nodes,
-                self._counts,
-                self._used,
-                self._rows,
-                self._contexts,
-                self._learned,
+                self._tables(self._contexts),
                 probs[start : start + CHUNK],
             )
         return probs
@@ -127,11 +99,9 @@ class NGram(Expert):
         """Ask, look, go on, word by word; the twin shares all that was counted."""
         twin = NGram(1)
         twin.__dict__ |= self.__dict__ | {"_contexts": self._contexts.copy()}
-        base = Even(len(words), self._uniform.size).prob(words)
-        tables = (self._heads[: self._used], self._nodes, self._counts)
-        ids = np.asarray(words, np.int64)
-        probs: Probs = walk(ids, base, *tables, twin._contexts, self._learned)
-        return probs, twin
+        tables = self._tables(twin._contexts)
+        ids = np.ascontiguousarray(words, np.int64)
+        return _native.ngram_walk(ids, self._uniform.size, tables), twin
 
     def widen(self, size: int) -> None:
         """Behind the last context lie that many words."""
@@ -162,7 +132,8 @@ class NGram(Expert):
             # And before that: without chains, with room behind the nodes in use.
             nodes = state["nodes"][: int(state["used"][0])]
             self._nodes, self._counts = with_counts(np.pad(nodes, ((0, 0), (0, 1))))
-            self._heads = chained(self._nodes)
+            self._heads = _native.ngram_chain(self._nodes)
+        _native.ngram_check(self._heads, self._nodes, self._counts)
         self._used, self._rows, self._room = len(self._heads), len(self._counts), None
         self._contexts = state["contexts"].copy()
         self._learned = state["learned"].copy()
@@ -177,6 +148,10 @@ class NGram(Expert):
 
     def settle(self, rest: Mapping[str, np.ndarray]) -> None:
         """Nothing."""
+
+    def _tables(self, contexts: Ids) -> Tables:
+        arrays = self._heads, self._nodes, self._counts, contexts, self._learned
+        return *arrays, self._used, self._rows
 
     def _reserve(self, nodes: int) -> None:
         """Room for so many nodes more; each brings counts to at most itself and its context."""
@@ -194,24 +169,17 @@ class Backed(Distribution):
     """What a chain of contexts says, each backing off to the next shorter; alike at every step."""
 
     def __init__(
-        self,
-        steps: int,
-        size: int,
-        heads: Int[np.ndarray, " chains"],
-        nodes: Int[np.ndarray, "nodes 4"],
-        counts: Int[np.ndarray, "rows 4"],
-        contexts: Int[np.ndarray, " orders"],
-        weights: Float[np.ndarray, "orders 6"],
+        self, steps: int, size: int, tables: Tables, weights: Float[np.ndarray, "orders 6"]
     ) -> None:
         self._steps = steps
         self._size = size
-        self._tables = (heads, nodes, counts, contexts, weights)
+        self._tables = tables
+        self._weights = weights
 
     def prob(self, words: Ids) -> Probs:
         """The chain's probability of one word a step."""
-        base = Even(len(words), self._size).prob(words)
-        out: Probs = ask(np.asarray(words, np.int64), base, *self._tables)
-        return out
+        ids = np.ascontiguousarray(words, np.int64)
+        return _native.ngram_ask(ids, self._size, self._tables, self._weights)
 
     def dense(self, size: int) -> Dense:
         """The chain's probability of every word."""

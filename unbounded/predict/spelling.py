@@ -4,23 +4,24 @@ from collections.abc import Iterable, Mapping
 from typing import final
 
 import numpy as np
-from jaxtyping import Bool, Float
 
 from unbounded.corpus import Vocabulary
+from unbounded.corpus.tokenizer import LONGEST
+from unbounded.errors import CorpusError
 from unbounded.predict import letters
 from unbounded.predict.distribution import Dense, Distribution
 from unbounded.predict.experts import Expert
+from unbounded.shapes import Bool, Float, Int
 from unbounded.types import Hidden, Ids, Probs
 
 EVEN = 0.4
 """The share of the words that the network knows, all alike: they are not spelled. Anything from a
 tenth to a half is within half a percent of perplexity (docs/log.md)."""
 
-LONGEST = 64
-"""Words of more bytes are spelled but not learned, and no prefix longer than this is looked up."""
-
-LEAST = 1e-280
-"""What a word has at least: a float cannot hold what a word of hundreds of letters deserves."""
+ESCAPE = 2.0**-60
+"""The share of plain bytes, all alike, beside the character model: what a float cannot hold as a
+product of many chances costs 8 bits a byte and 67 more. Less than half a rounding error of 1, so
+that who has the other share has it whole."""
 
 
 @final
@@ -32,7 +33,9 @@ class Spelling(Expert):
     a prefix that is a word of the network the mark cannot come, because that word is no stranger;
     the chances of what else may come sum to one, and nothing is wasted on words that it knows.
     A stranger is learned when it is first read, once: how often a word is used says little about
-    how the next new one is spelled (docs/log.md).
+    how the next new one is spelled (docs/log.md). Whatever the model says, `ESCAPE` of it is a word
+    of n bytes with 256⁻ⁿ for every n up to the longest word alike: so the surprise of a word is a
+    code length, however long and strange the word.
 
     >>> vocabulary = Vocabulary(["walk", "walked", "talk", "talked", "balk"])
     >>> spelling = Spelling(vocabulary)
@@ -47,9 +50,9 @@ class Spelling(Expert):
         self._vocabulary = vocabulary
         self._base_size = vocabulary.base_size
         base = vocabulary.decode(np.arange(self._base_size))
-        self.beyond = 0
-        """How many words came so far that deserved less than `LEAST`."""
-        self._known = {word for word in base if len(word) <= LONGEST}
+        # Models that were trained before there was a limit may know longer words.
+        base = [word for word in base if len(word.encode()) <= LONGEST]
+        self._known = set(base)
         self._read = np.zeros(0, bool)
         self._slots, self._counters, self._weights = letters.new_tables()
         self._learn(base, np.ones(len(base), bool), np.empty(0))
@@ -72,11 +75,9 @@ class Spelling(Expert):
             new = np.zeros(len(ids), bool)
             new[np.unique(ids, return_index=True)[1]] = True
             new &= ~self._read[ids]
-            self._read[ids] = True
             nats = np.empty(len(ids))
-            self._learn(self._vocabulary.decode(ids), new, nats)
-            probs[strangers] = _probs(nats)
-            self.beyond += int((np.exp(-nats) < LEAST).sum())
+            probs[strangers] = _probs(nats, self._learn(self._vocabulary.decode(ids), new, nats))
+            self._read[ids] = True
         return probs
 
     def ask(self, words: Ids) -> Probs:
@@ -91,7 +92,7 @@ class Spelling(Expert):
             tables = (self._slots, self._counters, self._weights)
             letters.ask(symbols, starts, shut, *tables, letters.BITS, nats)
             probs[strangers] = 0.0
-            probs[strangers[met]] = _probs(nats)
+            probs[strangers[met]] = _probs(nats, np.diff(starts))
         return probs
 
     def state(self) -> dict[str, np.ndarray]:
@@ -112,12 +113,15 @@ class Spelling(Expert):
 
     def _learn(
         self, words: list[str], new: Bool[np.ndarray, " n"], nats: Float[np.ndarray, " room"]
-    ) -> None:
-        """Learn what is new; fill `nats`, if it has room, with those of each word before that."""
+    ) -> Int[np.ndarray, " n"]:
+        """Learn what is new; fill `nats`, if it has room, with those of each word before that.
+
+        Returns how many bytes each word has.
+        """
         symbols, starts, shut = self._written(words)
-        new &= np.diff(starts) <= LONGEST
         tables = (self._slots, self._counters, self._weights)
         self._slots = letters.read(symbols, starts, shut, new, *tables, letters.BITS, nats)
+        return np.diff(starts)
 
     def _written(
         self, words: Iterable[str]
@@ -127,18 +131,22 @@ class Spelling(Expert):
         symbols, shut, starts = bytearray(), bytearray(), [0]
         for word in words:
             written = word.encode()
+            if len(written) > LONGEST:
+                raise CorpusError(
+                    f"a word of {len(written):,} bytes; words have at most {LONGEST}: split the "
+                    "text with a Tokenizer first"
+                )
             symbols += written
             # No word is empty.
             before = [
                 True,
-                *(word[:end] in self._known for end in range(1, min(len(word), LONGEST))),
+                *(word[:end] in self._known for end in range(1, len(word))),
             ]
             if len(written) == len(word):
-                shut += bytes(before).ljust(len(word), b"\0")
+                shut += bytes(before)
             else:
-                for letter, closed in zip(word, before, strict=False):
+                for letter, closed in zip(word, before, strict=True):
                     shut += bytes([closed]).ljust(len(letter.encode()), b"\0")
-                shut += bytes(len(symbols) - len(shut))
             starts.append(len(symbols))
         return (
             np.frombuffer(bytes(symbols), np.uint8),
@@ -170,6 +178,7 @@ class Spelled(Distribution):
         return np.tile(self._spelling.ask(np.arange(size)), (self._steps, 1))
 
 
-def _probs(nats: Probs) -> Probs:
-    spelled: Probs = (1 - EVEN) * np.maximum(np.exp(-nats), LEAST)
+def _probs(nats: Probs, sizes: Int[np.ndarray, " n"]) -> Probs:
+    """What each stranger has, from its nats under the character model and its bytes."""
+    spelled: Probs = (1 - EVEN) * (np.exp(-nats) + ESCAPE / LONGEST * 256.0**-sizes)
     return spelled

@@ -1,0 +1,103 @@
+#include "exact.h"
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "threads.h"
+#include "topk.h"
+
+namespace unbounded {
+
+namespace {
+
+// Where a squared distance is less than this share of the two squared norms, too much has cancelled
+// in |q|^2 + |x|^2 - 2 q.x, and it is taken from the difference. Narrow keys cancel sooner, and cost
+// little: there all are.
+constexpr float kCancelled = 0.25f;
+constexpr size_t kNarrow = 32, kLook = 64;
+
+// Queries whose distances are taken together, so that each key is taken from memory once for all;
+// fewer where they see few keys, for each is measured against what any of them sees.
+constexpr int64_t kLeastRows = 16, kMostRows = 48;
+
+}  // namespace
+
+// For each query: found(query, number of the first key, distances as bits, how many).
+template <class Found>
+void Exact::each(Found found) const {
+  const auto& kernels = exact_kernels();
+  if (n == 0) return;
+  int64_t oldest = *std::min_element(low, low + n), newest = std::max(oldest, *std::max_element(high, high + n));
+  std::vector<float> norms(static_cast<size_t>(newest - oldest));
+  in_parallel(norms.size(), 1024, [&](size_t start, size_t stop) {
+    for (size_t i = start; i < stop; ++i) {
+      const float* key = keys + (oldest + static_cast<int64_t>(i)) * static_cast<int64_t>(width);
+      kernels.dots(key, 1, key, 1, width, &norms[i], 1);
+    }
+  });
+  size_t together = static_cast<size_t>(std::clamp((high[0] - low[0]) / 8, kLeastRows, kMostRows));
+  in_parallel(n, together, [&](size_t start, size_t stop) {
+    int64_t first = *std::min_element(low + start, low + stop);
+    int64_t end = std::max(first, *std::max_element(high + start, high + stop));
+    size_t m = static_cast<size_t>(end - first), rows = stop - start;
+    thread_local std::vector<float> products;
+    products.resize(std::max(products.size(), rows * m));
+    const float* seen = keys + first * static_cast<int64_t>(width);
+    const float* lengths = norms.data() + (first - oldest);
+    if (width > kNarrow) kernels.dots(queries + start * width, rows, seen, m, width, products.data(), m);
+    for (size_t t = start; t < stop; ++t) {
+      const float* query = queries + t * width;
+      float norm;
+      kernels.dots(query, 1, query, 1, width, &norm, 1);
+      size_t from = static_cast<size_t>(low[t] - first), to = static_cast<size_t>(std::max(high[t] - first, low[t] - first));
+      float* row = &products[(t - start) * m];
+      for (size_t i = from; i < to; ++i) row[i] = std::max(norm + lengths[i] - 2.0f * row[i], 0.0f);
+      for (size_t start_of = from; start_of < to; start_of += kLook) {
+        // Nearly always none of so many has cancelled, which is seen at once.
+        size_t end_of = std::min(start_of + kLook, to);
+        int some = width <= kNarrow;
+        for (size_t i = start_of; i < end_of; ++i) some |= !(row[i] >= kCancelled * (norm + lengths[i]));
+        for (size_t i = start_of; some && i < end_of; ++i)
+          if (width <= kNarrow || !(row[i] >= kCancelled * (norm + lengths[i])))
+            row[i] = kernels.squared_distance(query, seen + i * width, width);
+      }
+      found(t, first + static_cast<int64_t>(from), reinterpret_cast<const uint32_t*>(row + from), to - from);
+    }
+  });
+}
+
+void Exact::neighbours(size_t k, float* squared, int64_t* numbers) const {
+  each([&](size_t t, int64_t first, const uint32_t* bits, size_t m) {
+    thread_local std::vector<uint64_t> packed;
+    packed.resize(m);
+    for (size_t i = 0; i < m; ++i) packed[i] = uint64_t{bits[i]} << 32 | i;
+    write_nearest(packed, k, first, squared + t * k, numbers + t * k);
+  });
+}
+
+void Exact::score(size_t k, const Votes& votes, const int32_t* words, const int64_t* targets, double* shares) const {
+  const auto& kernels = code_kernels();
+  each([&](size_t t, int64_t first, const uint32_t* bits, size_t m) {
+    thread_local std::vector<uint32_t> room, places, kept_bits, kept_places;
+    for (auto* each : {&places, &kept_bits, &kept_places}) each->resize(std::max(each->size(), m + 16));
+    for (size_t i = 0; i < m; ++i)
+      places[i] = static_cast<uint32_t>(i) | (words[first + i] == targets[t] ? kHit : 0);
+    Ballot ballot{};
+    ballot.bits = bits, ballot.positions = places.data(), ballot.count = m;
+    ballot.last_bits = kInfinity, ballot.last_position = ~kHit;
+    if (m > k) {
+      Last last = last_of(kernels, bits, places.data(), m, k, room);
+      ballot.count = kernels.keep(bits, places.data(), m, 0, last.bits + 1, kept_bits.data(), kept_places.data());
+      ballot.bits = kept_bits.data(), ballot.positions = kept_places.data();
+      ballot.last_bits = last.bits, ballot.last_position = last.position;
+    } else if (m) {
+      ballot.last_bits = *std::max_element(bits, bits + m);
+    }
+    ballot.words = words + first, ballot.known = static_cast<int64_t>(m);
+    ballot.target = targets[t];
+    count_votes(kernels, votes, ballot, shares + t * votes.kernels);
+  });
+}
+
+}  // namespace unbounded

@@ -1,0 +1,42 @@
+// Exact search: the nearest of all keys a query may see, and what they vote for.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "votes.h"
+
+namespace unbounded {
+
+struct ExactKernels {
+  // out[x * stride + y] = a[x] . b[y], for n and m rows of `width`.
+  void (*dots)(const float* a, size_t n, const float* b, size_t m, size_t width, float* out, size_t stride);
+  float (*squared_distance)(const float* a, const float* b, size_t width);
+};
+
+KERNELS(ExactKernels, exact_kernels)
+
+inline const ExactKernels& exact_kernels() { return FOR_ISA(exact_kernels); }
+
+// Queries, and keys of which query t sees those from low[t] to high[t] - 1.
+struct Exact {
+  const float* queries;
+  size_t n;
+  const float* keys;
+  size_t width;
+  const int64_t* low;
+  const int64_t* high;
+
+  // The k nearest of each, nearest first and of two as near the older: squared distances and
+  // numbers of keys, infinity and -1 where there are fewer.
+  void neighbours(size_t k, float* squared, int64_t* numbers) const;
+
+  // Each kernel's probability of each query's word; `words` are those of the keys.
+  void score(size_t k, const Votes& votes, const int32_t* words, const int64_t* targets, double* shares) const;
+
+ private:
+  template <class Found>
+  void each(Found found) const;
+};
+
+}  // namespace unbounded

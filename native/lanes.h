@@ -1,0 +1,143 @@
+// Vectors as wide as the instruction set has them, for kernels.
+#pragma once
+
+#include <cstdint>
+#if defined(__AVX2__)
+// GCC 12 takes what its own header leaves undefined on purpose for a mistake (its bug 105593).
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#include <immintrin.h>
+#pragma GCC diagnostic pop
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+
+namespace unbounded::ISA {
+namespace {
+
+#if defined(__AVX512F__)
+constexpr int kBytes = 64;
+#elif defined(__AVX2__)
+constexpr int kBytes = 32;
+#else
+constexpr int kBytes = 16;
+#endif
+constexpr int kFloats = kBytes / 4, kDoubles = kBytes / 8;
+
+typedef float Floats __attribute__((vector_size(kBytes)));
+typedef float HalfFloats __attribute__((vector_size(kBytes / 2)));
+typedef double Doubles __attribute__((vector_size(kBytes)));
+typedef int64_t Longs __attribute__((vector_size(kBytes)));
+
+template <class V, class T>
+inline V load(const T* from) {
+  V v;
+  __builtin_memcpy(&v, from, sizeof v);
+  return v;
+}
+
+template <class V, class T>
+inline void store(T* to, V v) {
+  __builtin_memcpy(to, &v, sizeof v);
+}
+
+// a b + c, rounded once where the processor can.
+inline Floats fma(Floats a, Floats b, Floats c) {
+#if defined(__AVX512F__)
+  return _mm512_fmadd_ps(a, b, c);
+#elif defined(__AVX2__)
+  return _mm256_fmadd_ps(a, b, c);
+#elif defined(ISA_neon)
+  return vfmaq_f32(c, a, b);
+#else
+  return a * b + c;
+#endif
+}
+
+inline Doubles fma(Doubles a, Doubles b, Doubles c) {
+#if defined(__AVX512F__)
+  return _mm512_fmadd_pd(a, b, c);
+#elif defined(__AVX2__)
+  return _mm256_fmadd_pd(a, b, c);
+#else
+  return a * b + c;
+#endif
+}
+
+// An estimate of 1 / √a, good to 12 bits or more.
+inline Floats about_rsqrt(Floats a) {
+#if defined(__AVX512F__)
+  return _mm512_rsqrt14_ps(a);
+#elif defined(__AVX2__)
+  return _mm256_rsqrt_ps(a);
+#else
+  for (int i = 0; i < kFloats; ++i) a[i] = 1.0f / __builtin_sqrtf(a[i]);
+  return a;
+#endif
+}
+
+inline Doubles sqrt(Doubles a) {
+#if defined(__AVX512F__)
+  return _mm512_sqrt_pd(a);
+#elif defined(__AVX2__)
+  return _mm256_sqrt_pd(a);
+#else
+  for (int i = 0; i < kDoubles; ++i) a[i] = __builtin_sqrt(a[i]);
+  return a;
+#endif
+}
+
+// Halves are added to each other until one number is left.
+typedef float Floats4 __attribute__((vector_size(16)));
+typedef double Doubles2 __attribute__((vector_size(16)));
+inline float sum(Floats4 a) { return (a[0] + a[2]) + (a[1] + a[3]); }
+inline double sum(Doubles2 a) { return a[0] + a[1]; }
+#if defined(__AVX2__)
+typedef float Floats8 __attribute__((vector_size(32)));
+typedef double Doubles4 __attribute__((vector_size(32)));
+inline float sum(Floats8 a) {
+  return sum(__builtin_shufflevector(a, a, 0, 1, 2, 3) + __builtin_shufflevector(a, a, 4, 5, 6, 7));
+}
+inline double sum(Doubles4 a) {
+  return sum(__builtin_shufflevector(a, a, 0, 1) + __builtin_shufflevector(a, a, 2, 3));
+}
+#endif
+#if defined(__AVX512F__)
+inline float sum(Floats a) {
+  return sum(__builtin_shufflevector(a, a, 0, 1, 2, 3, 4, 5, 6, 7) +
+             __builtin_shufflevector(a, a, 8, 9, 10, 11, 12, 13, 14, 15));
+}
+inline double sum(Doubles a) {
+  return sum(__builtin_shufflevector(a, a, 0, 1, 2, 3) + __builtin_shufflevector(a, a, 4, 5, 6, 7));
+}
+#endif
+
+template <class V>
+inline V min(V a, V b) {
+  return a < b ? a : b;
+}
+
+template <class V>
+inline V max(V a, V b) {
+  return a > b ? a : b;
+}
+
+// e to a number that is not above 0; below -700 as at -700.
+inline Doubles exp(Doubles a) {
+  const Doubles zero = {}, magic = zero + 0x1.8p52, one = zero + 1.0;
+  a = max(a, zero - 700.0);
+  const Doubles shifted = fma(a, zero + 0x1.71547652b82fep+0, magic), whole = shifted - magic;
+  const Doubles r = fma(whole, zero - 0x1.abc9e3b39803fp-56, fma(whole, zero - 0x1.62e42fefa39efp-1, a));
+  // Taylor: r is at most half of ln 2, so what is left out is below 1e-16.
+  Doubles p = zero + 1.0;
+  for (int n = 13; n > 0; --n) p = fma(p * r, zero + 1.0 / n, one);
+  Longs exponent, bits;
+  __builtin_memcpy(&exponent, &shifted, sizeof exponent);
+  __builtin_memcpy(&bits, &p, sizeof bits);
+  bits += exponent << 52;
+  __builtin_memcpy(&p, &bits, sizeof p);
+  return p;
+}
+
+}  // namespace
+}  // namespace unbounded::ISA

@@ -1,0 +1,284 @@
+// Compiled once for each instruction set.
+#include "network.h"
+
+#include "floats.h"
+
+namespace unbounded::ISA {
+namespace {
+
+#if defined(ISA_avx512)
+constexpr int ROWS = 12, WIDE = 2, APART = 4, STREAMS = 4;
+#elif defined(ISA_neon)
+constexpr int ROWS = 6, WIDE = 4, APART = 4, STREAMS = 4;
+#else
+constexpr int ROWS = 6, WIDE = 2, APART = 2, STREAMS = 2;
+#endif
+
+// R rows by WIDE vectors of one panel, all sums in registers.
+template <int R>
+void tile(const float* w, const float* bias, size_t in, const float* x, size_t x_stride, float* y,
+          size_t y_stride) {
+  V sums[R][WIDE];
+  for (int r = 0; r < R; ++r)
+    for (int c = 0; c < WIDE; ++c) sums[r][c] = load(bias + c * LANES);
+  for (size_t k = 0; k < in; ++k) {
+    V b[WIDE];
+    for (int c = 0; c < WIDE; ++c) b[c] = load(w + k * PANEL + c * LANES);
+#pragma GCC unroll 12
+    for (int r = 0; r < R; ++r) {
+      const V a = all(x[r * x_stride + k]);
+      for (int c = 0; c < WIDE; ++c) sums[r][c] = fma(a, b[c], sums[r][c]);
+    }
+  }
+  for (int r = 0; r < R; ++r)
+    for (int c = 0; c < WIDE; ++c) store(y + r * y_stride + c * LANES, sums[r][c]);
+}
+
+template <int R>
+void some_rows(size_t rows, const float* w, const float* bias, size_t in, const float* x,
+               size_t x_stride, float* y, size_t y_stride) {
+  if (rows == R)
+    tile<R>(w, bias, in, x, x_stride, y, y_stride);
+  else if constexpr (R > 1)
+    some_rows<R - 1>(rows, w, bias, in, x, x_stride, y, y_stride);
+}
+
+void multiply(const Weights& weights, size_t first, size_t last, const float* x, size_t x_stride,
+              size_t rows, float* y, size_t y_stride) {
+  float end[ROWS * PANEL];
+  for (size_t panel = first; panel < last; ++panel) {
+    const float* w = weights.packed + panel * weights.in * PANEL;
+    const float* bias = weights.bias + panel * PANEL;
+    const size_t left = weights.out - panel * PANEL, full = left < PANEL ? left : PANEL;
+    for (size_t r = 0; r < rows; r += ROWS) {
+      const size_t many = rows - r < ROWS ? rows - r : ROWS;
+      float* place = y + r * y_stride + (panel - first) * PANEL;
+      float* to = full == PANEL ? place : end;
+      const size_t stride = full == PANEL ? y_stride : PANEL;
+      for (size_t part = 0; part < PANEL; part += WIDE * LANES)
+        some_rows<ROWS>(many, w + part, bias + part, weights.in, x + r * x_stride, x_stride,
+                        to + part, stride);
+      if (to == end)
+        for (size_t i = 0; i < many; ++i)
+          std::memcpy(place + i * y_stride, end + i * PANEL, full * sizeof(float));
+    }
+  }
+}
+
+template <Kind kind>
+constexpr int GATES = kind == Kind::lstm ? 4 : kind == Kind::gru ? 3 : 1;
+
+// R streams by U vectors of units, all gates of them in registers.
+template <Kind kind, int R, int U>
+void units_step(const float* weights, const float* bias, size_t units, size_t panel, size_t from,
+                const Stream* streams) {
+  constexpr int G = GATES<kind>;
+  V sums[R][G][U];
+  for (int r = 0; r < R; ++r)
+    for (int g = 0; g < G; ++g)
+      for (int u = 0; u < U; ++u) sums[r][g][u] = load(bias + g * UNITS + from + u * LANES);
+  for (size_t k = 0; k < units; ++k) {
+    const float* w = weights + k * G * UNITS + from;
+    V h[R];
+    for (int r = 0; r < R; ++r) h[r] = all(streams[r].before[k]);
+    for (int g = 0; g < G; ++g)
+      for (int u = 0; u < U; ++u) {
+        const V b = load(w + g * UNITS + u * LANES);
+        for (int r = 0; r < R; ++r) sums[r][g][u] = fma(h[r], b, sums[r][g][u]);
+      }
+  }
+  const size_t place = panel * UNITS + from;
+  for (int r = 0; r < R; ++r) {
+    const float* input = streams[r].input + panel * G * UNITS + from;
+    for (int u = 0; u < U; ++u) {
+      const size_t at = place + u * LANES;
+      if (at >= units) break;
+      const size_t many = units - at < LANES ? units - at : LANES;
+      auto in = [&](int g) { return load(input + g * UNITS + u * LANES); };
+      V out;
+      if constexpr (kind == Kind::lstm) {
+        const V enter = sigmoid(in(0) + sums[r][0][u]), keep = sigmoid(in(1) + sums[r][1][u]);
+        const V cell = fma(keep, load(streams[r].cell + at), enter * tanh(in(2) + sums[r][2][u]));
+        store(streams[r].cell + at, cell);
+        out = sigmoid(in(3) + sums[r][3][u]) * tanh(cell);
+      } else if constexpr (kind == Kind::gru) {
+        V before{};
+        std::memcpy(&before, streams[r].before + at, many * sizeof(float));
+        const V reset = sigmoid(in(0) + sums[r][0][u]), keep = sigmoid(in(1) + sums[r][1][u]);
+        const V fresh = tanh(fma(reset, sums[r][2][u], in(2)));
+        out = fma(keep, before - fresh, fresh);
+      } else {
+        out = tanh(in(0) + sums[r][0][u]);
+      }
+      std::memcpy(streams[r].after + at, &out, many * sizeof(float));
+    }
+  }
+}
+
+template <Kind kind>
+void cell_step(const float* weights, const float* bias, size_t units, size_t panel,
+               const Stream* streams, size_t count) {
+  size_t done = 0;
+  for (; count - done >= STREAMS; done += STREAMS)
+    for (size_t from = 0; from < UNITS; from += LANES)
+      units_step<kind, STREAMS, 1>(weights, bias, units, panel, from, streams + done);
+  for (; done < count; ++done)
+    for (size_t from = 0; from < UNITS; from += APART * LANES)
+      units_step<kind, 1, APART>(weights, bias, units, panel, from, streams + done);
+}
+
+void step(Kind kind, const float* weights, const float* bias, size_t units, size_t panel,
+          const Stream* streams, size_t count) {
+  switch (kind) {
+    case Kind::lstm: return cell_step<Kind::lstm>(weights, bias, units, panel, streams, count);
+    case Kind::gru: return cell_step<Kind::gru>(weights, bias, units, panel, streams, count);
+    case Kind::elman: return cell_step<Kind::elman>(weights, bias, units, panel, streams, count);
+  }
+}
+
+// The last few of a row, with what does no harm behind them.
+inline V some(const float* from, size_t many, float otherwise) {
+  V v = all(otherwise);
+  std::memcpy(&v, from, many * sizeof(float));
+  return v;
+}
+
+void odds(float* logits, size_t columns, float& top, float& sum) {
+  const size_t even = columns / LANES * LANES, rest = columns - even;
+  V most = some(logits + even, rest, -3e38f);
+  for (size_t c = 0; c < even; c += LANES) most = max(most, load(logits + c));
+  top = largest(most);
+  V totals{};
+  for (size_t c = 0; c < even; c += LANES) {
+    const V e = exp(load(logits + c) - top);
+    store(logits + c, e);
+    totals += e;
+  }
+  float ends = 0.0f;
+  const V e = exp(some(logits + even, rest, top) - top);
+  for (size_t i = 0; i < rest; ++i) ends += logits[even + i] = e[i];
+  sum = ISA::sum(totals) + ends;
+}
+
+constexpr float LIMIT = 30.0f;  // no logit is moved further, so that no exponential overflows
+
+float move(const float* odds, const float* signals, const float* change, size_t directions,
+           size_t columns, float* moved) {
+  V totals{};
+  float ends = 0.0f;
+  constexpr size_t MANY = 8;
+  size_t c = 0;
+  for (; c + MANY * LANES <= columns; c += MANY * LANES) {
+    V sums[MANY] = {};
+    for (size_t d = 0; d < directions; ++d) {
+      const V a = all(signals[d]);
+      for (size_t i = 0; i < MANY; ++i)
+        sums[i] = fma(a, load(change + d * columns + c + i * LANES), sums[i]);
+    }
+    for (size_t i = 0; i < MANY; ++i) {
+      const V limited = max(min(sums[i], all(LIMIT)), all(-LIMIT));
+      const V e = exp(limited) * load(odds + c + i * LANES);
+      store(moved + c + i * LANES, e);
+      totals += e;
+    }
+  }
+  for (; c < columns; c += LANES) {
+    const size_t many = columns - c < LANES ? columns - c : LANES;
+    V sums{};
+    for (size_t d = 0; d < directions; ++d)
+      sums = fma(all(signals[d]), some(change + d * columns + c, many, 0.0f), sums);
+    const V limited = max(min(sums, all(LIMIT)), all(-LIMIT));
+    const V e = exp(limited) * some(odds + c, many, 0.0f);
+    std::memcpy(moved + c, &e, many * sizeof(float));
+    for (size_t i = 0; i < many; ++i) ends += e[i];
+  }
+  return sum(totals) + ends;
+}
+
+// D directions of one vector of columns, the sums in registers.
+template <int D, bool WHOLE>
+void learn_some(const float* errors, const float* signals, size_t rows, size_t directions,
+                size_t columns, size_t many, float* slope) {
+  auto get = [&](const float* from) { return WHOLE ? load(from) : some(from, many, 0.0f); };
+  V sums[D];
+  for (int d = 0; d < D; ++d) sums[d] = get(slope + d * columns);
+  for (size_t r = 0; r < rows; ++r) {
+    const V e = get(errors + r * columns);
+    for (int d = 0; d < D; ++d) sums[d] = fma(all(signals[r * directions + d]), e, sums[d]);
+  }
+  for (int d = 0; d < D; ++d) std::memcpy(slope + d * columns, &sums[d], many * sizeof(float));
+}
+
+void learn(const float* errors, const float* signals, size_t rows, size_t directions,
+           size_t columns, size_t first, size_t last, float* slope) {
+  constexpr int MANY = 11;
+  auto part = [&]<int D>(size_t c, size_t d) {
+    const size_t many = last - c;
+    float* place = slope + d * columns + c;
+    if (many >= LANES)
+      learn_some<D, true>(errors + c, signals + d, rows, directions, columns, LANES, place);
+    else
+      learn_some<D, false>(errors + c, signals + d, rows, directions, columns, many, place);
+  };
+  for (size_t c = first; c < last; c += LANES) {
+    size_t d = 0;
+    for (; d + MANY <= directions; d += MANY) part.template operator()<MANY>(c, d);
+    for (; d < directions; ++d) part.template operator()<1>(c, d);
+  }
+}
+
+void adagrad(float* change, float* sums, float* slope, size_t first, size_t last, float share,
+             float rate, float calm) {
+  for (size_t i = first; i < last; ++i) {
+    const float g = slope[i] * share;
+    sums[i] += g * g;
+    change[i] -= rate * g / (__builtin_sqrtf(sums[i]) + calm);
+    slope[i] = 0.0f;
+  }
+}
+
+void lstm_backward(const float* gates, float* cells, const float* slope, const float* inner,
+                   size_t steps, size_t units, float* slopes) {
+  float* later = new float[2 * units]();
+  float* later_cell = later + units;
+  for (size_t t = 0; t < steps; ++t) {
+    const float* gate = gates + t * 4 * units;
+    const float* now = cells + t * units;
+    for (size_t j = 0; j < units; ++j)
+      cells[(t + 1) * units + j] = gate[units + j] * now[j] + gate[j] * gate[2 * units + j];
+  }
+  for (size_t t = steps; t-- > 0;) {
+    const float* gate = gates + t * 4 * units;
+    float* out = slopes + t * 4 * units;
+    for (size_t j = 0; j < units; j += LANES) {
+      const size_t many = units - j < LANES ? units - j : LANES;
+      auto at = [&](const float* from) { return some(from + j, many, 0.0f); };
+      auto put = [&](float* to, V v) { std::memcpy(to + j, &v, many * sizeof(float)); };
+      const V enter = at(gate), keep = at(gate + units), fresh = at(gate + 2 * units);
+      const V show = at(gate + 3 * units), before = at(cells + t * units);
+      const V shown = tanh(at(cells + (t + 1) * units));
+      const V here = at(slope + t * units) + at(later);
+      const V cell = at(later_cell) + here * show * (1.0f - shown * shown);
+      put(out, cell * fresh * enter * (1.0f - enter));
+      put(out + units, cell * before * keep * (1.0f - keep));
+      put(out + 2 * units, cell * enter * (1.0f - fresh * fresh));
+      put(out + 3 * units, here * shown * show * (1.0f - show));
+      put(later_cell, cell * keep);
+    }
+    for (size_t j = 0; j < units; ++j) later[j] = 0.0f;
+    // Four rows at a time: a fourth of the loads and stores of the sum.
+    for (size_t k = 0; k < 4 * units; k += 4) {
+      const float a = out[k], b = out[k + 1], c = out[k + 2], d = out[k + 3];
+      const float* w = inner + k * units;
+      for (size_t j = 0; j < units; ++j)
+        later[j] += (a * w[j] + b * w[units + j]) + (c * w[2 * units + j] + d * w[3 * units + j]);
+    }
+  }
+  delete[] later;
+}
+
+}  // namespace
+
+const NetworkKernels network{multiply, step, odds, move, learn, adagrad, lstm_backward};
+
+}  // namespace unbounded::ISA

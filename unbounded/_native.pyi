@@ -1,0 +1,203 @@
+"""The hot loops, in C++ (`native/`); every function has a plain definition it is tested against."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+_Tree = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, int, int]
+
+def isa() -> str: ...
+def isas() -> list[str]: ...
+def set_isa(name: str) -> None: ...
+def set_threads(threads: int) -> None: ...
+def threads() -> int: ...
+
+class QuantizedLists:
+    """Codes in inverted lists that are split as they grow."""
+
+    def __init__(
+        self,
+        mean: np.ndarray,
+        axes: np.ndarray,
+        steps: np.ndarray,
+        split_every: int,
+        candidates: int = ...,
+        fewest: int = ...,
+        stretches: int = ...,
+    ) -> None: ...
+    @property
+    def entries(self) -> int: ...
+    @property
+    def count(self) -> int: ...
+    @property
+    def bytes(self) -> int: ...
+    @property
+    def room(self) -> int: ...
+    def add(self, keys: np.ndarray, words: np.ndarray) -> None: ...
+    def retag(self, words: np.ndarray) -> None: ...
+    def search(
+        self, queries: np.ndarray, k: int, own_past: bool = ...
+    ) -> tuple[np.ndarray, np.ndarray]: ...
+    def score(
+        self,
+        keys: np.ndarray,
+        words: np.ndarray,
+        known_words: np.ndarray,
+        k: int,
+        gaussian: bool,
+        sharpness: float,
+        bandwidth: float,
+        kernels: int,
+    ) -> np.ndarray: ...
+    def vote(
+        self,
+        queries: np.ndarray,
+        words: np.ndarray,
+        known_words: np.ndarray,
+        k: int,
+        gaussian: bool,
+        sharpness: float,
+        bandwidth: float,
+        kernels: int,
+    ) -> np.ndarray: ...
+    def state(self) -> dict[str, np.ndarray]: ...
+    def load(self, state: dict[str, np.ndarray]) -> None: ...
+    def growth(self) -> dict[str, np.ndarray] | None: ...
+    def grow(self, codes: np.ndarray, lists: np.ndarray) -> None: ...
+    def encoded(self, keys: np.ndarray) -> tuple[np.ndarray, ...]: ...
+
+def exact_search(
+    queries: np.ndarray, keys: np.ndarray, low: np.ndarray, high: np.ndarray, k: int
+) -> tuple[np.ndarray, np.ndarray]: ...
+def exact_score(
+    queries: np.ndarray,
+    keys: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
+    k: int,
+    key_words: np.ndarray,
+    words: np.ndarray,
+    gaussian: bool,
+    sharpness: float,
+    bandwidth: float,
+    kernels: int,
+) -> np.ndarray: ...
+def count_votes(
+    squared: np.ndarray,
+    words: np.ndarray,
+    targets: np.ndarray,
+    gaussian: bool,
+    sharpness: float,
+    bandwidth: float,
+    kernels: int,
+) -> np.ndarray: ...
+def merge_neighbors(
+    squared: np.ndarray,
+    words: np.ndarray,
+    positions: np.ndarray,
+    squared2: np.ndarray,
+    entries2: np.ndarray,
+    words2: np.ndarray,
+    table: np.ndarray,
+    step: int,
+    first: int,
+    out: np.ndarray,
+    out_words: np.ndarray,
+    out_positions: np.ndarray,
+) -> None: ...
+def mixture_online(
+    table: np.ndarray, by_rate: np.ndarray, trust: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, int]: ...
+def mixture_gate(
+    table: np.ndarray, context: np.ndarray, plain: np.ndarray, gate: tuple[np.ndarray, ...]
+) -> tuple[np.ndarray, np.ndarray]: ...
+def mixture_weigh(
+    context: np.ndarray, plain: np.ndarray, gate: tuple[np.ndarray, ...]
+) -> np.ndarray: ...
+def ngram_chain(nodes: np.ndarray) -> np.ndarray: ...
+def ngram_check(heads: np.ndarray, nodes: np.ndarray, counts: np.ndarray) -> None: ...
+def ngram_weigh(tree: _Tree) -> np.ndarray: ...
+def ngram_ask(words: np.ndarray, size: int, tree: _Tree, said: np.ndarray) -> np.ndarray: ...
+def ngram_walk(words: np.ndarray, size: int, tree: _Tree) -> np.ndarray: ...
+def ngram_read(words: np.ndarray, size: int, tree: _Tree, probs: np.ndarray) -> tuple[int, int]: ...
+def oov_features(
+    letters: np.ndarray, lengths: np.ndarray, size: int, features: np.ndarray, ends: np.ndarray
+) -> int: ...
+def oov_add_up(
+    features: np.ndarray,
+    ends: np.ndarray,
+    weights: np.ndarray,
+    apart: np.ndarray,
+    squares: np.ndarray,
+    products: np.ndarray,
+) -> None: ...
+def oov_look_up(
+    features: np.ndarray, ends: np.ndarray, weights: np.ndarray, out: np.ndarray
+) -> None: ...
+def spelling_ask(
+    symbols: np.ndarray,
+    starts: np.ndarray,
+    shut: np.ndarray,
+    tables: tuple[np.ndarray, ...],
+    bits: int,
+) -> np.ndarray: ...
+def spelling_read(
+    symbols: np.ndarray,
+    starts: np.ndarray,
+    shut: np.ndarray,
+    new: np.ndarray,
+    tables: tuple[np.ndarray, ...],
+    bits: int,
+    ask: bool,
+) -> tuple[np.ndarray, np.ndarray]: ...
+
+class Linear:
+    def __init__(self, weight: np.ndarray) -> None: ...
+    def multiply(self, rows: np.ndarray) -> np.ndarray: ...
+
+class Cell:
+    def __init__(
+        self,
+        kind: str,
+        input: np.ndarray,
+        inner: np.ndarray,
+        input_bias: np.ndarray,
+        inner_bias: np.ndarray,
+    ) -> None: ...
+    def advance(
+        self, vectors: np.ndarray, place: np.ndarray, lengths: np.ndarray, state: np.ndarray
+    ) -> np.ndarray: ...
+
+class AdaptiveSoftmax:
+    def __init__(
+        self, head: np.ndarray, tails: Sequence[np.ndarray], cutoffs: Sequence[int]
+    ) -> None: ...
+    def score(
+        self, states: np.ndarray, words: np.ndarray, odds: bool = False
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]: ...
+    def dense(self, states: np.ndarray) -> np.ndarray: ...
+
+def lstm_backward(
+    gates: np.ndarray, cell: np.ndarray, slope: np.ndarray, inner: np.ndarray
+) -> np.ndarray: ...
+def adapted_shares(
+    odds: np.ndarray,
+    columns: np.ndarray,
+    signals: np.ndarray,
+    change: np.ndarray,
+    sums: np.ndarray,
+    slope: np.ndarray,
+    waiting: int,
+    every: int,
+    rate: float,
+    calm: float,
+) -> tuple[np.ndarray, int]: ...
+def words_at(known: np.ndarray, positions: np.ndarray, oldest: int) -> np.ndarray: ...
+def mixed_weights(
+    squared: np.ndarray,
+    trust: np.ndarray,
+    gaussian: bool,
+    sharpness: float,
+    bandwidth: float,
+    kernels: int,
+) -> np.ndarray: ...

@@ -1,0 +1,146 @@
+"""A training that can be interrupted: its whole state in one file, and the model at its end."""
+
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from unbounded.corpus import Tokenizer
+from unbounded.errors import ModelError, TrainingError
+from unbounded.files import parse_json, write_text_aside
+from unbounded.lm.checkpoint import (
+    CONFIG,
+    CURVE,
+    FORMAT,
+    TRAINING,
+    VOCABULARY,
+    WEIGHTS,
+    checksum,
+    read_arrays,
+    save_text,
+    text_checksum,
+    write_arrays,
+)
+from unbounded.lm.settings import NetworkConfig, Progress
+from unbounded.lm.text import TrainingText
+from unbounded.lm.training import Trainer
+
+
+def save_model(
+    folder: Path,
+    trainer: Trainer,
+    network: NetworkConfig,
+    text: TrainingText,
+    tokenizer: Tokenizer,
+) -> None:
+    """Write the best weights and all that goes with them, then remove the training state."""
+    vocabulary = text.vocabulary
+    write_arrays(folder / WEIGHTS, _arrays(trainer.best), {})
+    write_text_aside(folder / VOCABULARY, vocabulary.to_text())
+    curve = "".join(json.dumps(asdict(line)) + "\n" for line in trainer.curve)
+    write_text_aside(folder / CURVE, curve)
+    save_text(folder, vocabulary, text.words)
+    config = {
+        "format": FORMAT,
+        "kind": "unbounded recurrent model",
+        "network": asdict(network),
+        "tokenizer": tokenizer.config(),
+        "training": {
+            **asdict(trainer.config),
+            "tokens": trainer.batches.length * trainer.config.streams,
+            "best_epoch": trainer.best_epoch,
+            "seconds": trainer.seconds,
+        },
+        "checksums": {name: checksum(folder / name) for name in (WEIGHTS, VOCABULARY)},
+    }
+    write_text_aside(folder / CONFIG, json.dumps(config, indent=2) + "\n")
+    (folder / TRAINING).unlink(missing_ok=True)
+
+
+def save_training(folder: Path, trainer: Trainer, text: TrainingText) -> None:
+    """Write the whole state of training in one file, so that no crash can tear it."""
+    tensors = {f"weights.{name}": weight for name, weight in trainer.weights().items()}
+    tensors |= {f"best.{name}": weight for name, weight in trainer.best.items()}
+    tensors["sums.embedding"] = trainer.embedding_sums
+    for name, weight in trainer.dense.items():
+        tensors[f"sums.{name}"] = trainer.adagrad.state[weight]["sum"]
+        tensors[f"steps.{name}"] = trainer.adagrad.state[weight]["step"]
+    tensors |= {f"state.{i}": part for i, part in enumerate(trainer.state)}
+    about = {
+        "format": FORMAT,
+        "config": _settings(trainer),
+        "fingerprint": fingerprint(text),
+        "epoch": trainer.epoch,
+        "step": trainer.step,
+        "seconds": trainer.seconds,
+        "nats": trainer.nats,
+        "best_valid": trainer.best_valid,
+        "best_epoch": trainer.best_epoch,
+        "curve": [asdict(line) for line in trainer.curve],
+    }
+    metadata = {"training": json.dumps(about)}
+    write_arrays(folder / TRAINING, _arrays(tensors), metadata)
+
+
+def resume_training(folder: Path, trainer: Trainer, text: TrainingText) -> bool:
+    """Put `trainer` where the interrupted run was; False if there was none."""
+    path = folder / TRAINING
+    if not path.exists():
+        return False
+    try:
+        arrays, metadata = read_arrays(path)
+        tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
+        about = parse_json(metadata["training"])
+        if about["format"] != FORMAT:
+            raise ValueError(f"format {about['format']}, this version reads {FORMAT}")
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ModelError(
+            f"{path} cannot be resumed ({error}); remove it and train again"
+        ) from error
+    if about["fingerprint"] != fingerprint(text):
+        raise TrainingError(
+            f"{path} was trained on another text; give the same TEXT, --valid and --tokens, "
+            "or another --out"
+        )
+    # Through JSON and back, as what was saved has been.
+    asked, had = json.loads(json.dumps(_settings(trainer))), about["config"]
+    for name in asked.keys() - {"epochs", "patience"}:
+        if asked[name] != had.get(name):
+            raise TrainingError(
+                f"{path} was trained with {name} {had.get(name)}, not {asked[name]}; "
+                f"resume with the same settings, or choose another --out"
+            )
+    with torch.no_grad():
+        for name, weight in trainer.weights().items():
+            weight.copy_(tensors[f"weights.{name}"])
+    trainer.embedding_sums.copy_(tensors["sums.embedding"])
+    for name, weight in trainer.dense.items():
+        trainer.adagrad.state[weight]["sum"].copy_(tensors[f"sums.{name}"])
+        trainer.adagrad.state[weight]["step"].copy_(tensors[f"steps.{name}"])
+    trainer.best = {k.removeprefix("best."): t for k, t in tensors.items() if k.startswith("best.")}
+    trainer.state = tuple(tensors[f"state.{i}"] for i in range(len(trainer.state)))
+    trainer.epoch, trainer.step = about["epoch"], about["step"]
+    trainer.seconds, trainer.nats = about["seconds"], about["nats"]
+    trainer.best_valid, trainer.best_epoch = about["best_valid"], about["best_epoch"]
+    trainer.curve = [Progress(**line) for line in about["curve"]]
+    return True
+
+
+def _settings(trainer: Trainer) -> dict[str, Any]:
+    return asdict(trainer.config) | asdict(trainer.network)
+
+
+def fingerprint(text: TrainingText) -> int:
+    """A checksum of a text: the same words to train and to validate on, in the same order."""
+    value = text_checksum(text.vocabulary, text.words)
+    return zlib.crc32(np.ascontiguousarray(text.valid, np.int64).tobytes(), value)
+
+
+def _arrays(tensors: Mapping[str, Tensor]) -> dict[str, np.ndarray]:
+    return {name: tensor.detach().contiguous().numpy() for name, tensor in tensors.items()}
