@@ -101,7 +101,7 @@ def test_compacted_it_answers_the_same_and_opens_again(
     for _, after in memory.compact():
         assert after > 0
     for shard in engine.shards:
-        shard._lock.release()
+        shard.close()
     again = shards(tmp_path)
     assert [shard.words("letter", 0, 99) for shard in again.shards] == before
     assert [finding for shard in again.shards for finding in shard.check()] == []

@@ -1,6 +1,5 @@
 """What waits on disk for shards that are away: in order, once, bounded, and drained."""
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from unbounded.cluster.pieces import Piece
 from unbounded.cluster.queue import Queue, own_queue, queues_of, some_waits
 from unbounded.errors import Away, EngineError, StoreError
 from unbounded.keep.spread import SpreadMemory
+from unbounded.store import records
 
 ABOUT = {"model": "toy", "width": WIDTH, "shards": 2}
 
@@ -83,7 +83,7 @@ def test_what_is_put_is_there_once_after_a_crash_too(tmp_path: Path) -> None:
         file.write(b"torn")
     queue.close()
     again = queue_of(tmp_path)
-    assert "4 bytes, never acknowledged, were cut off" in again.events[0]
+    assert "none of them was marked as acknowledged" in again.events[0]
     assert [w for p in again.pieces(0) for w in p.words] == [f"w{2 * i}" for i in range(7)]
     assert again.held(0, "d") == 7
     again.drained(0)
@@ -96,6 +96,23 @@ def test_what_is_put_is_there_once_after_a_crash_too(tmp_path: Path) -> None:
     third.put([piece(1, 4, 1)])
     assert third.waiting(1) == 1
     third.close()
+
+
+def test_pieces_at_the_limit_of_a_record_wait_in_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(records, "LONGEST", 200)
+    queue = queue_of(tmp_path)
+    queue.put([piece(0, 0, 30)])
+    assert queue._journal.records > 5
+    with pytest.raises(StoreError, match="can be read back"):
+        queue.put([piece(1, 0, 1, "x" * 200)])
+    queue.close()
+    again = queue_of(tmp_path)
+    assert again.events == []
+    assert [w for p in again.pieces(0) for w in p.words] == [f"w{2 * i}" for i in range(30)]
+    assert again.shards == [0]
+    again.close()
 
 
 def test_what_is_kept_for_the_first_shard_waits_too(tmp_path: Path) -> None:
@@ -281,8 +298,8 @@ def test_a_reader_killed_while_the_queue_holds_things(tmp_path: Path) -> None:
     next(stream)
     memory.memory._calls.answer(1, "held", "")
     assert queue.waiting(1) > 0
-    # As kill -9 leaves it: only the system lets go of the lock.
-    os.close(queue._lock._file)
+    # As kill -9 leaves it: closing writes nothing.
+    queue.close()
     engine.lost = set()
     memory, _ = spread_on(tmp_path, engine, [])
     list(memory.follow(lines(text, "letter")))

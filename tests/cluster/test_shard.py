@@ -10,6 +10,7 @@ from tests.cluster.streams import WIDTH, WORDS, about, stream
 from unbounded.cluster import Shard, shard
 from unbounded.cluster.pieces import Piece
 from unbounded.errors import EngineError, StoreError
+from unbounded.store import records
 
 
 def piece(first: int, count: int, document: str = "letter", step: int = 2) -> Piece:
@@ -33,8 +34,8 @@ def test_what_was_acknowledged_is_there_after_a_crash(tmp_path: Path) -> None:
     for first in (0, 40, 80):
         one.append([piece(first, 20)])
     before = answers(one)
-    # No closing: the lock is the process's, and the files are as a crash leaves them.
-    one._lock.release()
+    # Closing writes nothing: the files are as a crash leaves them.
+    one.close()
     again = opened(tmp_path / "one")
     assert answers(again) == before
     assert again.held("letter") == 60
@@ -70,7 +71,7 @@ def test_a_torn_end_is_cut_off_and_said(tmp_path: Path, cut: int) -> None:
     os.truncate(one._path, os.path.getsize(one._path) - cut)
     # Never acknowledged: the crash came before the answer.
     (tmp_path / "one/acknowledged").write_bytes(mark)
-    one._lock.release()
+    one.close()
     again = opened(tmp_path / "one")
     assert answers(again) == before
     assert "cut off" in again.events[0]
@@ -81,7 +82,7 @@ def test_damage_before_the_mark_is_an_error(tmp_path: Path) -> None:
     one = opened(tmp_path / "one")
     one.append([piece(0, 20)])
     os.truncate(one._path, os.path.getsize(one._path) - 1)
-    one._lock.release()
+    one.close()
     with pytest.raises(StoreError, match="acknowledged cannot be read"):
         opened(tmp_path / "one")
 
@@ -95,7 +96,7 @@ def test_a_snapshot_saves_making_the_index_again(
     for first in range(0, 1200, 100):
         one.append([piece(first, 50)])
     before = answers(one)
-    one._lock.release()
+    one.close()
     older, newest = sorted((tmp_path / "one").glob("snapshot-*"))
     assert older.name < newest.name
     if damaged:
@@ -106,6 +107,48 @@ def test_a_snapshot_saves_making_the_index_again(
     assert answers(again) == before
     assert (len(again.events) == 1) == damaged
     assert again.append([piece(1200, 10)]) == 610
+
+
+@pytest.mark.parametrize("how", ["cut", "flipped", "lost"])
+def test_a_snapshot_is_no_reason_to_trust_a_damaged_journal(
+    tmp_path: Path, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shard, "SNAPSHOT_ENTRIES", 30)
+    one = opened(tmp_path / "one")
+    for first in (0, 40, 80):
+        one.append([piece(first, 20)])
+    one.snapshot()
+    path = one._path
+    one.close()
+    whole = path.read_bytes()
+    for at in range(30, len(whole), 97):
+        if how == "lost":
+            (tmp_path / "one" / shard.ABOUT).unlink(missing_ok=True)
+        else:
+            end = whole[at + 1 :] if how == "flipped" else b""
+            path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + end)
+        with pytest.raises(StoreError):
+            opened(tmp_path / "one")
+
+
+def test_pieces_at_the_limit_of_a_record_are_split_and_read_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = opened(tmp_path / "one")
+    one.append([piece(0, 60)])
+    words = one.words("letter", 0, 999)
+    for limit in (90, 91, 120, 500, 1500):
+        monkeypatch.setattr(records, "LONGEST", limit)
+        other = opened(tmp_path / f"small{limit}")
+        assert other.append([piece(0, 60)]) == 60
+        with pytest.raises(StoreError, match="can be read back"):
+            other.append([Piece("x" * limit, 0, 1, 1.0, np.zeros(1, int), ["w"], piece(0, 1).keys)])
+        other.close()
+        again = opened(tmp_path / f"small{limit}")
+        assert answers(again) == answers(one)
+        assert again.words("letter", 0, 999) == words
+        assert again.events == []
+        again.close()
 
 
 def test_forgetting_is_as_if_never_read_and_in_no_file(tmp_path: Path) -> None:
@@ -119,7 +162,7 @@ def test_forgetting_is_as_if_never_read_and_in_no_file(tmp_path: Path) -> None:
     assert one.forget(["diary"]) == 15
     assert answers(one) == answers(other)
     assert b"hush" not in one._path.read_bytes()
-    one._lock.release()
+    one.close()
     again = opened(tmp_path / "one")
     assert answers(again) == answers(other)
     # It may come again.
@@ -136,10 +179,10 @@ def test_a_forgetting_that_a_crash_cut_short_is_finished(
     def crash() -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(one, "_rebuild", crash)
+    monkeypatch.setattr(one, "_build", crash)
     with pytest.raises(KeyboardInterrupt):
         one.forget(["diary"])
-    one._lock.release()
+    one.close()
     again = opened(tmp_path / "one")
     assert (again.held("diary"), again.held("letter")) == (0, 20)
     assert len(again.memory) == 20

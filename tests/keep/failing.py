@@ -2,6 +2,7 @@
 
 import errno
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import final
 
@@ -57,3 +58,39 @@ class FailingDisk(Disk):
         if self._fails("replace"):
             raise self._error(target)
         self.real.replace(source, target)
+
+
+class Killed(BaseException):
+    """The process is gone: nothing more is written, whatever is tried."""
+
+
+@final
+class WatchedDisk(Disk):
+    """A disk on which somebody looks before each call; from call `dies_at` on nobody is there."""
+
+    def __init__(self, disk: Disk, watch: Callable[[], None], dies_at: int = 1 << 60) -> None:
+        self.calls, self._disk, self._watch, self._dies_at = 0, disk, watch, dies_at
+
+    def _look(self) -> None:
+        self.calls += 1
+        if self.calls > self._dies_at:
+            raise Killed
+        self._watch()
+
+    def open(self, path: Path, flags: int) -> int:
+        self._look()
+        return self._disk.open(path, flags)
+
+    def write(self, file: int, data: bytes | memoryview) -> int:
+        if self.calls + 1 > self._dies_at:
+            self._disk.write(file, memoryview(data)[: len(data) // 2])
+        self._look()
+        return self._disk.write(file, data)
+
+    def sync(self, file: int) -> None:
+        self._look()
+        self._disk.sync(file)
+
+    def replace(self, source: Path, target: Path) -> None:
+        self._look()
+        self._disk.replace(source, target)

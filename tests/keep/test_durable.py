@@ -1,6 +1,7 @@
 """After a restart, everything is as if it had never stopped; and what is damaged is named."""
 
 import shutil
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +11,9 @@ from hypothesis import strategies as st
 
 from tests.keep.texts import CONFIG, open_toy, some_text, state_of, toy_model
 from unbounded.config import MemoryConfig
+from unbounded.corpus import lines_of
 from unbounded.errors import StoreError
-from unbounded.keep import kept
+from unbounded.keep import KeptMemory, kept
 from unbounded.store.layout import snapshot_paths
 
 
@@ -99,6 +101,62 @@ def test_a_damaged_snapshot_is_named_and_made_again_from_the_journal(
         assert "remove that folder" in finding.advice
 
 
+@pytest.mark.parametrize("advised", [True, False])
+def test_what_was_set_aside_before_a_repair_is_not_taken_for_what_came_after(
+    tmp_path: Path, advised: bool
+) -> None:
+    """The journal is cut where it was damaged, or restored from a copy; then it grows again."""
+    when = datetime(2026, 11, 17, tzinfo=UTC)
+    memory = open_toy(tmp_path / "m")
+    memory.read(some_text(9), "a", time=when)
+    first, mark = memory.store.end, (tmp_path / "m" / "acknowledged").read_bytes()
+    memory.read("secret1 secret2", "b", time=when)
+    memory.snapshot()
+    memory.store.close()
+    if advised:
+        data = bytearray(memory.store.path.read_bytes())
+        data[first + 40] ^= 1
+        memory.store.path.write_bytes(data)
+        with pytest.raises(StoreError, match="remove the file 'acknowledged'"):
+            open_toy(tmp_path / "m")
+        (tmp_path / "m" / "acknowledged").unlink()
+    else:
+        memory.store.path.write_bytes(memory.store.path.read_bytes()[:first])
+        (tmp_path / "m" / "acknowledged").write_bytes(mark)
+    with open_toy(tmp_path / "m") as memory:
+        assert any("is of another history" in event for event in memory.events)
+        assert not any("never acknowledged" in event for event in memory.events)
+        # As long as what was there before.
+        memory.read("public1 public2", "c", time=when)
+        memory.store.close()
+    with open_toy(tmp_path / "m") as memory, open_toy(tmp_path / "other") as other:
+        other.read(some_text(9), "a", time=when)
+        other.read("public1 public2", "c", time=when)
+        assert state_of(memory) == state_of(other)
+        assert "secret1" not in memory.online.vocabulary
+        # The next one that is set aside takes their place.
+        memory.snapshot()
+    with open_toy(tmp_path / "m") as memory:
+        assert memory.events == []
+
+
+def test_what_is_set_aside_must_have_as_many_entries_as_the_ledger(tmp_path: Path) -> None:
+    with open_toy(tmp_path / "m") as memory:
+        memory.read(some_text(20), "a")
+        known = state_of(memory)
+        memory.store.snapshot({**memory._mind.state(), **_fewer(memory)})
+    with open_toy(tmp_path / "m") as memory:
+        assert state_of(memory) == known
+        assert any("entries where the journal has others" in event for event in memory.events)
+
+
+def _fewer(memory: KeptMemory) -> dict[str, np.ndarray]:
+    """The state of a memory that has read less."""
+    with open_toy(memory.store.folder.with_name("less")) as less:
+        less.read("known1", "a")
+        return less._mind.state()
+
+
 def test_a_damaged_format_is_named(tmp_path: Path) -> None:
     open_toy(tmp_path / "m").close()
     path = tmp_path / "m" / "format.json"
@@ -147,7 +205,11 @@ def test_what_a_failure_while_learning_left_is_taken_back(
         monkeypatch.setattr(memory._mind, "read", fail)
         with pytest.raises(KeyboardInterrupt):
             memory.read("known3", "b")
-        assert memory.store.end == size
+        assert (memory.store.end, state_of(memory)) == (size, known)
+        # Of lines that were given out one after another, the rest stays: it has to be opened again.
+        monkeypatch.setattr(memory._mind, "read", fail)
+        with pytest.raises(KeyboardInterrupt):
+            list(memory.follow(lines_of("known3", "b", 1)))
         with pytest.raises(StoreError, match="open it again"):
             memory.read("known3", "b")
     with open_toy(tmp_path / "m") as memory:

@@ -1,14 +1,19 @@
 """Disks that fail: nothing that was acknowledged is lost, nothing forgotten comes back."""
 
 import errno
+import os
+from contextlib import suppress
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from tests.conftest import Torture
 from tests.keep.failing import FailingDisk
 from tests.keep.texts import open_toy, some_text, state_of
+from unbounded.corpus import lines_of
 from unbounded.errors import StoreError
-from unbounded.keep import KeptMemory
+from unbounded.keep import KeptMemory, kept
 
 TEXTS = {name: some_text(4, seed) for seed, name in enumerate(("a", "b", "c", "d"))}
 
@@ -49,17 +54,19 @@ def calls(kind: str, folder: Path) -> int:
     return disk.counts[kind]
 
 
+@pytest.mark.torture
 @pytest.mark.parametrize(
     ("kind", "lasting"),
     [("open", 1), ("write", 1), ("write", 1_000_000), ("sync", 1), ("replace", 1)],
 )
 def test_whatever_call_fails_nothing_acknowledged_is_lost(
-    tmp_path: Path, kind: str, lasting: int
+    tmp_path: Path, kind: str, lasting: int, torture: Torture
 ) -> None:
     total = calls(kind, tmp_path / "count")
     assert total > 5
     code = errno.ENOSPC if kind == "write" else errno.EIO
-    for at in range(total):
+    points = torture.random.permutation(total)[: torture.cases(6, total)].tolist()
+    for at in points:
         folder, done = tmp_path / f"m{at}", list[str]()
         said = ""
         try:
@@ -72,6 +79,8 @@ def test_whatever_call_fails_nothing_acknowledged_is_lost(
             assert documents(memory) in allowed(done), (at, done)
             assert memory.check(deep=True) == []
             memory.read("known1", "later")
+    often = "once" if lasting == 1 else "from there on"
+    torture.tell(f"{kind} fails ({os.strerror(code)}), {often}", "folder", len(points))
 
 
 def test_a_full_disk_stops_a_read_and_room_lets_it_go_on(tmp_path: Path) -> None:
@@ -89,6 +98,51 @@ def test_a_full_disk_stops_a_read_and_room_lets_it_go_on(tmp_path: Path) -> None
         for name in ("a", "b"):
             other.read(TEXTS[name], name)
         assert state_of(memory) == state_of(other)
+
+
+def test_of_a_text_that_could_not_be_read_to_its_end_nothing_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept, "BLOCK", 16)
+    monkeypatch.setattr(kept, "SYNCED", 32)
+    monkeypatch.setattr(kept, "STEP_WORDS", 50)
+    text = some_text(40, 3)
+    with open_toy(tmp_path / "straight", disk=(count := FailingDisk())) as straight:
+        straight.read(TEXTS["a"], "a")
+        straight.read(text, "long")
+        expected = state_of(straight)
+    for at in range(30, count.counts["write"], 7):
+        disk = FailingDisk("write", at, errno.ENOSPC)
+        with open_toy(tmp_path / f"m{at}", disk=disk) as memory:
+            memory.read(TEXTS["a"], "a")
+            known, end = state_of(memory), memory.store.end
+            with suppress(StoreError):
+                memory.read(text, "long")
+                # It was only something set aside that failed.
+                continue
+            assert (state_of(memory), memory.store.end) == (known, end)
+            # There is room again.
+            memory.read(text, "long")
+            assert state_of(memory) == expected
+        with open_toy(tmp_path / f"m{at}") as memory:
+            assert state_of(memory) == expected
+            assert memory.check(deep=True) == []
+
+
+def test_of_lines_that_could_not_be_read_to_their_end_it_is_said_what_was_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept, "BLOCK", 16)
+    disk = FailingDisk("write", 12, errno.ENOSPC)
+    with open_toy(tmp_path / "m", disk=disk) as memory:
+        with pytest.raises(StoreError, match="No space left"):
+            list(memory.follow(lines_of(some_text(40), "long", 1)))
+        last = memory.store.ledger.where(np.array([memory.store.ledger.positions - 1]))[0]
+        assert memory.events[-1] == (
+            f"{len(memory):,} words were read before it failed and are kept, up to line "
+            f"{last.line} of 'long'"
+        )
+        assert memory.check(deep=True) == []
 
 
 def test_after_a_sync_that_failed_nothing_more_is_promised(tmp_path: Path) -> None:

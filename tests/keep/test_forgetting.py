@@ -118,6 +118,41 @@ def test_lines_that_match_can_be_forgotten_whatever_their_case(tmp_path: Path) -
             memory.forget(matching="(")
 
 
+@pytest.mark.parametrize("pattern", ["</s>", "<", "s$", "/", "<unk>"])
+def test_no_pattern_finds_the_name_of_a_sentence_end(tmp_path: Path, pattern: str) -> None:
+    with open_toy(tmp_path / "m") as memory:
+        memory.read("known1 known2\nnew1 known3\na </s> <unk> b", "a")
+        # In the last line as words: "<" and "/" are, "</s>" is not, and none ends in s.
+        assert memory.forget(matching=pattern) == (10 if pattern in "</" else 0)
+
+
+def test_a_pattern_finds_the_end_of_a_line(tmp_path: Path) -> None:
+    with open_toy(tmp_path / "m") as memory:
+        memory.read("known1 known2\nknown2 known1", "a")
+        assert memory.forget(matching="known1$") == 3
+
+
+@pytest.mark.parametrize(
+    ("pattern", "said"),
+    [
+        ("^(a+)+$", "takes too long"),
+        ("(", "not a regular expression"),
+        ("(" * 100_000, "not a regular expression"),
+        ("a{99999999999}", "not a regular expression"),
+    ],
+)
+def test_a_pattern_that_never_ends_or_is_none_is_refused_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pattern: str, said: str
+) -> None:
+    monkeypatch.setattr("unbounded.keep.matching.SECONDS", 2.0)
+    with open_toy(tmp_path / "m") as memory:
+        memory.read(f"known1\n{'a' * 40}b", "a")
+        with pytest.raises(SettingError, match=said) as caught:
+            memory.forget(matching=pattern)
+        assert "\n" not in str(caught.value)
+        assert len(memory) == 4
+
+
 def test_a_line_that_lies_in_two_blocks_is_forgotten_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

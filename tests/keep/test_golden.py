@@ -20,11 +20,13 @@ def test_a_golden_memory_opens_and_goes_on(tmp_path: Path, number: int, mode: st
     expected = json.loads((kept / "expected.json").read_text(encoding="utf-8"))
     shutil.copytree(kept / "memory", tmp_path / "m")
     with open_toy(tmp_path / "m", mode=mode) as memory:
-        assert memory.events == []
+        renewed = mode == "write" and number < FORMAT
+        assert ["was brought from format" in event for event in memory.events] == [True] * renewed
+        assert memory.store.about["format"] == FORMAT
         assert len(memory) == expected["entries"]
         assert [one.name for one in memory.store.documents_left()] == expected["documents"]
         assert [word for words in memory.store.replay() for word in words] == expected["text"]
-        assert memory._since == 4
+        assert memory._since == (0 if renewed else 4)
         heard = memory.score("known1 golden known7 never")
         np.testing.assert_allclose(heard.prob, expected["probs"], rtol=1e-6)
         assert [g.word for g in memory.predict("known2", 5).words] == expected["words"]
@@ -33,7 +35,14 @@ def test_a_golden_memory_opens_and_goes_on(tmp_path: Path, number: int, mode: st
             memory.read("known1", "more")
             memory.compact()
             assert b"zebra" not in memory.store.path.read_bytes()
+    if mode == "write":
+        # What was brought to the present format is as safe as what was made in it.
+        with open_toy(tmp_path / "m") as memory:
+            assert (memory.store.old, memory.events) == (False, [])
+            assert memory.check() == []
 
 
 def test_golden_memories_are_small() -> None:
-    assert sum(path.stat().st_size for path in GOLDEN.rglob("*") if path.is_file()) < 200_000
+    assert (
+        sum(path.stat().st_size for path in GOLDEN.rglob("*") if path.is_file()) < 200_000 * FORMAT
+    )

@@ -11,7 +11,7 @@ from tests.keep.failing import FailingDisk
 from tests.keep.texts import CONFIG, open_toy, state_of, toy_model
 from unbounded.config import MemoryConfig
 from unbounded.errors import CorpusError, SettingError, StoreError
-from unbounded.store.layout import read_about
+from unbounded.store.layout import FORMAT, read_about
 from unbounded.store.snapshot import sealed, unsealed
 
 
@@ -42,7 +42,7 @@ def test_a_newer_format_and_another_kind_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "m" / "format.json"
     about = unsealed(path.read_bytes())
     path.write_bytes(sealed({**about, "format": 99}))
-    with pytest.raises(StoreError, match="format 99; this version reads up to 1: upgrade"):
+    with pytest.raises(StoreError, match="format 99; this version reads up to 2: upgrade"):
         open_toy(tmp_path / "m")
     path.write_bytes(sealed({**about, "kind": "recipes"}))
     with pytest.raises(StoreError, match="'recipes', not of a memory"):
@@ -55,11 +55,11 @@ def test_a_newer_format_and_another_kind_are_refused(tmp_path: Path) -> None:
 def test_upgrades_are_numbered_and_come_one_after_another(tmp_path: Path) -> None:
     open_toy(tmp_path / "m").close()
     upgrades = {
-        1: lambda value: {**value, "one": True},
-        2: lambda value: {**value, "two": value["one"]},
+        FORMAT: lambda value: {**value, "one": True},
+        FORMAT + 1: lambda value: {**value, "two": value["one"]},
     }
     about = read_about(tmp_path / "m", upgrades)
-    assert (about["format"], about["one"], about["two"]) == (3, True, True)
+    assert (about["format"], about["one"], about["two"]) == (FORMAT + 2, True, True)
 
 
 def test_another_models_memory_is_refused(tmp_path: Path) -> None:

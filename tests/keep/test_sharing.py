@@ -1,14 +1,19 @@
 """One writer, many readers, also in other processes; readers see a past that fits together."""
 
+import errno
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from tests.conftest import Torture
+from tests.keep.failing import FailingDisk, WatchedDisk
 from tests.keep.texts import open_toy, some_text, state_of
 from unbounded.errors import StoreError
+from unbounded.keep import KeptMemory
 
 ROOT = Path(__file__).parents[2]
 
@@ -126,3 +131,77 @@ def test_a_reader_may_not_write(tmp_path: Path) -> None:
     assert sorted((p, p.stat().st_mtime_ns) for p in (tmp_path / "m").rglob("*")) == before
     with pytest.raises(StoreError, match="was closed"):
         reader.predict()
+
+
+def test_a_reader_that_looked_before_a_block_was_taken_back_does_not_keep_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = open_toy(tmp_path / "m")
+    memory.read("known1 known2", "a")
+    with open_toy(tmp_path / "m", mode="read") as reader:
+
+        def fail(words: object) -> None:
+            assert reader.refresh() == 3
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(memory._mind, "read", fail)
+        with pytest.raises(KeyboardInterrupt):
+            memory.read("known3 phantom", "b")
+        # As long as what was taken back, so that nothing shows by length.
+        memory.read("known4 another", "c")
+        assert reader.refresh() is None
+        assert "phantom" not in reader.online.vocabulary
+        assert state_of(reader) == state_of(memory)
+    memory.close()
+
+
+def live(memory: KeptMemory) -> None:
+    memory.read(some_text(3, 1), "b")
+    memory.snapshot()
+    memory.forget(document="b")
+    memory.read(some_text(3, 2), "c")
+    memory.compact()
+    memory.read(some_text(3, 3), "d")
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("kind", ["open", "write", "sync", "replace"])
+def test_a_reader_that_looks_at_every_failure_of_the_writer_ends_where_the_writer_does(
+    tmp_path: Path, kind: str, torture: Torture
+) -> None:
+    with open_toy(tmp_path / "count", disk=(disk := FailingDisk())) as memory:
+        memory.read("known1", "a")
+        live(memory)
+    points = torture.random.permutation(disk.counts[kind])[: torture.cases(3, 20)].tolist()
+    looks = 0
+    for at in points:
+        folder = tmp_path / f"m{at}"
+        with open_toy(folder, disk=FailingDisk()) as memory:
+            memory.read("known1", "a")
+        with open_toy(folder, mode="read", disk=FailingDisk()) as reader:
+
+            def look(reader: KeptMemory = reader) -> None:
+                reader.refresh()
+
+            failing = WatchedDisk(FailingDisk(kind, at, errno.EIO), look)
+            with suppress(StoreError), open_toy(folder, disk=failing) as memory:
+                live(memory)
+            with open_toy(folder, disk=FailingDisk()) as memory:
+                memory.read("known2", "e")
+                reader.refresh()
+                assert state_of(reader) == state_of(memory), (kind, at)
+            looks += failing.calls
+    torture.tell(f"reader looks while {kind} fails", "folder", looks)
+
+
+def test_a_writer_whose_lock_was_removed_stays_the_only_one(tmp_path: Path) -> None:
+    with open_toy(tmp_path / "m") as memory:
+        memory.read("known1", "a")
+        (tmp_path / "m" / "lock").unlink()
+        with pytest.raises(StoreError, match="whose file 'lock' was removed"):
+            open_toy(tmp_path / "m")
+        memory.read("known2", "b")
+        known = state_of(memory)
+    with open_toy(tmp_path / "m") as memory:
+        assert state_of(memory) == known
+        assert memory.events == []

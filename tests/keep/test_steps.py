@@ -18,8 +18,10 @@ from unbounded.config import MemoryConfig
 from unbounded.errors import StoreError
 from unbounded.keep import KeptMemory, kept
 from unbounded.memory import IVFPQ, Auto
+from unbounded.store import records
 from unbounded.store.disk import Disk, RealDisk
 from unbounded.store.layout import snapshot_paths, steps_paths
+from unbounded.store.steps import read_steps
 
 CODED = MemoryConfig(index="auto", k=8, window=16)
 BLOCK, STEP = 32, 128
@@ -243,3 +245,20 @@ def test_a_disk_that_fails_beside_the_reading_is_said_and_costs_nothing(
             assert state_of(memory) == expected
         with opened(folder, config=CODED) as memory:
             assert memory.check(deep=True) == []
+
+
+def test_a_step_too_long_for_a_record_is_a_snapshot_instead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(records, "LONGEST", 1500)
+    long = "long" * 100
+    with opened(tmp_path / "m") as memory:
+        memory.read(some_text(60) + f"\n{long} {long}" * 6, "a")
+        assert [step for path in steps_paths(tmp_path / "m", 1) for step in read_steps(path)] == []
+        assert all("can be read back" in event for event in memory.events)
+        known = state_of(memory)
+        crash(memory)
+    with opened(tmp_path / "m") as memory:
+        assert state_of(memory) == known
+        assert memory._since < STEP + BLOCK
+        assert memory.check(deep=True) == []

@@ -13,7 +13,7 @@ from unbounded.store.acknowledged import NAME as MARK
 from unbounded.store.disk import RealDisk
 from unbounded.store.records import (
     WORDS,
-    ranges_payload,
+    ranges_payloads,
     read_ranges,
     read_words,
     record_at,
@@ -61,9 +61,11 @@ def test_any_flipped_bit_and_any_missing_byte_is_noticed() -> None:
 
 
 def test_ranges_come_back_and_none_is_no_record() -> None:
-    assert read_ranges(memoryview(ranges_payload([(0, 3), (9, 10)]))) == [(0, 3), (9, 10)]
+    (payload,) = ranges_payloads([(0, 3), (9, 10)])
+    assert read_ranges(memoryview(payload)) == [(0, 3), (9, 10)]
+    assert ranges_payloads([]) == []
     with pytest.raises(ValueError, match="no ranges"):
-        read_ranges(memoryview(ranges_payload([])))
+        read_ranges(memoryview(b'{"ranges":[]}'))
 
 
 def test_a_tail_torn_at_any_byte_is_cut_and_said_so(tmp_path: Path) -> None:

@@ -1,37 +1,36 @@
 """Whether a shard's files hold what the shard says it has."""
 
-from pathlib import Path
-
 from unbounded.cluster.contents import Contents
 from unbounded.cluster.pieces import GONE, from_payload
-from unbounded.store.journal import scan
+from unbounded.store.journal import Journal
 from unbounded.store.layout import snapshot_paths
-from unbounded.store.records import START, read_json
+from unbounded.store.records import read_json
 from unbounded.store.snapshot import read_arrays
 
 Found = list[tuple[str, str, str]]
 """Where something is wrong, what, and what to do."""
 
 
-def findings(path: Path, file: int, end: int, contents: Contents, entries: int) -> Found:
+def findings(journal: Journal, contents: Contents, entries: int) -> Found:
     """Every checksum of journal and snapshots again, and what they hold against what is known."""
     found: Found = []
     held: dict[str, int] = {}
-    at = len(START)
-    for record in scan(file, at, 0):
+    path, read = journal.path, journal.first
+    for record in journal.since(0):
         if record.kind == GONE:
             for name in read_json(record.payload)["documents"]:
                 held.pop(name, None)
         else:
             piece = from_payload(record.payload)
             held[piece.document] = held.get(piece.document, 0) + len(piece.words)
-        at = record.end
-    if at < end:
-        found.append((str(path), f"unreadable from byte {at:,} on", "restore it from a copy"))
+        read = record.number + 1
+    if read < journal.records:
+        what = f"unreadable from byte {journal.end_of(read):,} on"
+        found.append((str(path), what, "restore it from a copy"))
     elif held != contents.lengths() or sum(held.values()) != entries:
         what = f"{sum(held.values()):,} entries, and {entries:,} are in the index"
         found.append((str(path), what, "remove the snapshots beside it and start the shard again"))
-    for snapshot in snapshot_paths(path.parent, 1):
+    for snapshot in snapshot_paths(path.parent, journal.generation):
         try:
             read_arrays(snapshot)
         except (OSError, ValueError, KeyError) as error:

@@ -97,12 +97,10 @@ class Contents:
         names = json.dumps(self.documents).encode()
         return {**columns, "documents": np.frombuffer(names, np.uint8)}
 
-    @staticmethod
-    def restored(state: Mapping[str, np.ndarray]) -> "Contents":
-        """The table that gave the state."""
-        contents = Contents()
+    def begins_as(self, state: Mapping[str, np.ndarray]) -> bool:
+        """Whether the table that gave a state was the beginning of this one."""
         names = json.loads(state["documents"].tobytes())
-        table = np.stack([state[name] for name in _COLUMNS[1:]], axis=1).tolist()
-        for document, ordinal, count, step, start, number in table:
-            contents.append(names[document], ordinal, count, step, start, number)
-        return contents
+        count = len(state["first"])
+        mine = (np.array(self._columns[n][:count], np.int64) for n in _COLUMNS)
+        same = (np.array_equal(m, state[n]) for m, n in zip(mine, _COLUMNS, strict=True))
+        return names == self.documents[: len(names)] and all(same)

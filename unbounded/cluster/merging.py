@@ -1,10 +1,10 @@
 """One row of neighbors out of several, each of them nearest first."""
 
-from typing import final, no_type_check
+from typing import final
 
-import numba
 import numpy as np
 
+from unbounded import _native
 from unbounded.memory import Neighbors
 
 
@@ -43,48 +43,13 @@ class Merged:
         new = Neighbors(
             np.empty(shape, np.float32), np.empty(shape, np.int32), np.empty(shape, np.int64)
         )
-        _merge(
-            old.squared,
-            old.words,
-            old.positions,
-            squared,
-            entries,
-            words,
-            table,
-            step,
-            first,
-            new.squared,
-            new.words,
-            new.positions,
+        _native.merge_neighbors(
+            *(old.squared, old.words, old.positions),
+            np.ascontiguousarray(squared, np.float32),
+            np.ascontiguousarray(entries, np.uint32),
+            np.ascontiguousarray(words, np.int32),
+            np.ascontiguousarray(table, np.int64),
+            *(step, first),
+            *(new.squared, new.words, new.positions),
         )
         self.found = new
-
-
-@numba.njit(cache=True, nogil=True)
-@no_type_check
-def _merge(
-    squared, words, places, squared2, entries2, words2, table, step, first, out, out_words, out_at
-):
-    """Two sorted rows into one; of two as near the one at the lower position."""
-    for t in range(out.shape[0]):
-        i, j = 0, 0
-        for slot in range(out.shape[1]):
-            mine = places[t, i]
-            theirs = np.int64(-1)
-            if j < squared2.shape[1] and squared2[t, j] < np.inf:
-                theirs = np.int64(entries2[t, j]) * step + first
-            take = theirs >= 0 and (
-                mine < 0
-                or squared2[t, j] < squared[t, i]
-                or (squared2[t, j] == squared[t, i] and theirs < mine)
-            )
-            if take:
-                out[t, slot] = squared2[t, j]
-                out_words[t, slot] = table[words2[t, j]]
-                out_at[t, slot] = theirs
-                j += 1
-            else:
-                out[t, slot] = squared[t, i]
-                out_words[t, slot] = words[t, i]
-                out_at[t, slot] = mine
-                i += 1

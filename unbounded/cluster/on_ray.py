@@ -46,13 +46,14 @@ def connect(address: Address) -> None:
             if address.host is None:
                 # Sockets lie in there, and a socket's path must be short.
                 place = tempfile.mkdtemp(prefix="ray-", dir="/tmp")
-                ray.init(
-                    address="local",
-                    include_dashboard=False,
-                    object_store_memory=STORE_BYTES,
-                    _temp_dir=place,
-                    **quiet,
-                )
+                with _loopback():
+                    ray.init(
+                        address="local",
+                        include_dashboard=False,
+                        object_store_memory=STORE_BYTES,
+                        _temp_dir=place,
+                        **quiet,
+                    )
                 atexit.register(_end, place)
             else:
                 ray.init(address=f"{address.host}:{address.port}", **quiet)
@@ -61,6 +62,18 @@ def connect(address: Address) -> None:
             f"{address} cannot be joined ({' '.join(str(error).split())[:200]}); is this machine a "
             f"node of it? 'ray start --address {address.host}:{address.port}' makes it one"
         ) from error
+
+
+@contextmanager
+def _loopback() -> Iterator[None]:
+    """Let a cluster of this process listen on 127.0.0.1, as Ray does where it knows no others."""
+    from ray._private import ray_constants
+
+    before, ray_constants.ENABLE_RAY_CLUSTER = ray_constants.ENABLE_RAY_CLUSTER, False
+    try:
+        yield
+    finally:
+        ray_constants.ENABLE_RAY_CLUSTER = before
 
 
 def _show_token(address: Address) -> None:

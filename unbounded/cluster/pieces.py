@@ -1,13 +1,14 @@
 """What travels between readers and shards: pieces of documents in, neighbors out."""
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Bool
 
+from unbounded.shapes import Bool
+from unbounded.store import records
 from unbounded.types import Distances, Hidden, Ids
 
 ENTRIES, GONE, DRAINED = 4, 5, 6
@@ -64,6 +65,19 @@ class Piece:
         parts = self.lines[some], self.words[some], self.keys[some]
         return Piece(self.document, self.first, self.step, self.time, *parts)
 
+    def fitting(self) -> Iterator["Piece"]:
+        """Itself, or parts of it that can each be a record of a journal."""
+        head, each = _HEAD.size + len(self.document.encode()), 4 * self.keys.shape[1] + 5
+        ends = head + np.cumsum([len(word.encode()) + each for word in self.words])
+        if not len(ends) or ends[-1] <= records.LONGEST:
+            yield self
+            return
+        # One that is too long by itself is left for the journal to refuse.
+        count = max(int(np.searchsorted(ends, records.LONGEST, "right")), 1)
+        yield self.upto(count)
+        if count < len(ends):
+            yield from self.after(count).fitting()
+
     def without_keys(self) -> "Piece":
         """The same with keys of no numbers."""
         return Piece(
@@ -78,7 +92,17 @@ def to_payload(piece: Piece) -> bytes:
     count, width = piece.keys.shape
     head = _HEAD.pack(piece.time, piece.first, piece.step, count, width, len(name), len(words))
     lines = np.ascontiguousarray(piece.lines, "<i4").tobytes()
-    return head + name + lines + words + np.ascontiguousarray(piece.keys, "<f4").tobytes()
+    payload = head + name + lines + words + np.ascontiguousarray(piece.keys, "<f4").tobytes()
+
+    def same(data: memoryview) -> bool:
+        found = from_payload(data)
+        one, other = (
+            (p.document, p.first, p.step, p.time, list(p.words), p.keys.shape)
+            for p in (piece, found)
+        )
+        return one == other and np.array_equal(piece.lines, found.lines)
+
+    return records.proved(payload, same)
 
 
 def time_of(head: bytes) -> float:

@@ -1,30 +1,25 @@
 """What shards that are away are to be told: pieces in a journal on the reader's own disk."""
 
 import hashlib
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, final
 
 from unbounded.cluster.pieces import DRAINED, ENTRIES, Piece, from_payload, to_payload
+from unbounded.cluster.small import GENERATION, drop_kept, founded, keep, kept, names_kept
 from unbounded.errors import EngineError, StoreError
 from unbounded.files import cache_folder
-from unbounded.store.acknowledged import Acknowledged, read_mark
+from unbounded.store.acknowledged import NAME as MARK
 from unbounded.store.disk import RealDisk, write_file
-from unbounded.store.journal import Journal, check_start, damaged, read_record, scan
+from unbounded.store.journal import Journal
 from unbounded.store.layout import journal_path, remove
 from unbounded.store.lock import Lock
-from unbounded.store.records import START, json_payload, read_json, to_bytes
-from unbounded.store.snapshot import sealed, unsealed
+from unbounded.store.records import EMPTY, HEAD, Record, json_payload, new_journal, read_json
 
 LIMIT = 1_000_000_000
 """Bytes that a queue may take: with keys of 256 numbers a word takes a little over 1 KB."""
 
 ABOUT = "queue.json"
-
-_GENERATION = 1
-
-_KEPT = "kept-"
 
 
 def queues_of(memory: Path) -> Path:
@@ -37,8 +32,8 @@ def some_waits(memory: Path) -> bool:
     """Whether there is a queue for a memory that may hold something."""
     base = queues_of(memory)
     journals = base.glob("*/journal-*.log")
-    kept = any(True for _ in base.glob(f"*/{_KEPT}*"))
-    return kept or any(path.stat().st_size > len(START) for path in journals)
+    some = any(names_kept(folder) for folder in base.glob("*"))
+    return some or any(path.stat().st_size > EMPTY for path in journals)
 
 
 def own_queue(memory: Path, about: Mapping[str, Any], limit: int = LIMIT) -> "Queue":
@@ -82,46 +77,34 @@ class Queue:
         self.folder, self.limit = folder, limit
         self.events: list[str] = []
         self._lock, self._disk = lock, RealDisk()
-        self._path = journal_path(folder, _GENERATION)
-        self._described(about)
-        self._file = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
-        self._open()
-
-    def _described(self, about: Mapping[str, Any]) -> None:
-        path = self.folder / ABOUT
-        if not path.exists():
-            write_file(self._disk, self._path, START)
-            write_file(self._disk, path, sealed(about))
-        try:
-            had = unsealed(path.read_bytes())
-        except ValueError as error:
-            raise StoreError(f"{path} is damaged ({error}); restore it from a copy") from None
+        self._path = journal_path(folder, GENERATION)
+        self._about = founded(self._disk, folder / ABOUT, about)
         for name, value in about.items():
-            if had[name] != value:
+            if (had := self._about.get(name)) != value:
                 raise StoreError(
-                    f"{self.folder} is a queue of another memory ({name} {had[name]}, not {value});"
+                    f"{self.folder} is a queue of another memory ({name} {had}, not {value});"
                     " remove it to go on without what waits in it"
                 )
+        self._open()
 
     def _open(self) -> None:
-        check_start(self._file, self._path)
         self._empty()
-        number, end = 0, len(START)
-        for record in scan(self._file, end, 0):
+        where = self._disk, self._path, GENERATION, self._about.get("id")
+        self._journal = Journal(*where, self._take, self.events, write=True)
+
+    def _take(self, record: Record) -> None:
+        try:
             if record.kind == DRAINED:
                 self._drop(int(read_json(record.payload)["shard"]))
+            elif record.kind == ENTRIES:
+                self._note(from_payload(record.payload), record)
             else:
-                self._note(from_payload(record.payload), record.start, record.number)
-            number, end = record.number + 1, record.end
-        if end < (read_mark(self.folder, _GENERATION) or 0):
-            raise damaged(self._path, end)
-        torn = os.fstat(self._file).st_size - end
-        if torn:
-            self.events.append(f"{self._path}: {torn:,} bytes, never acknowledged, were cut off")
-        self._records, self._end = number, end
-        self._journal = Journal(self._disk, self._path, end)
-        self._mark = Acknowledged(self._disk, self.folder)
-        self._mark.mark(_GENERATION, end)
+                raise ValueError(f"a record of kind {record.kind}")
+        except (ValueError, KeyError, TypeError) as error:
+            raise StoreError(
+                f"{self._path} makes no sense at byte {record.start:,} ({error}); restore the file "
+                "from a copy"
+            ) from None
 
     def _empty(self) -> None:
         # By shard, where its records lie; by shard and document, how far they go.
@@ -129,9 +112,9 @@ class Queue:
         self._held: dict[tuple[int, str], int] = {}
         self._words: dict[int, int] = {}
 
-    def _note(self, piece: Piece, start: int, number: int) -> None:
+    def _note(self, piece: Piece, record: Record) -> None:
         shard, count = piece.shard, len(piece.words)
-        self._places.setdefault(shard, []).append((start, number))
+        self._places.setdefault(shard, []).append((record.start, record.number))
         self._held[shard, piece.document] = piece.ordinal + count
         self._words[shard] = self._words.get(shard, 0) + count
 
@@ -155,39 +138,28 @@ class Queue:
 
     def put(self, pieces: Sequence[Piece]) -> None:
         """Take what is new of these pieces; on disk when it returns."""
-        fresh = [new for piece in pieces if len((new := self._new(piece)).words)]
-        if not fresh:
-            return
-        data = [
-            to_bytes(ENTRIES, self._records + i, to_payload(piece)) for i, piece in enumerate(fresh)
-        ]
-        if self._end + sum(map(len, data)) > self.limit:
+        fresh = [part for piece in pieces for part in self._new(piece).fitting() if part.words]
+        parts = [(ENTRIES, to_payload(piece)) for piece in fresh]
+        if self._journal.end + sum(HEAD.size + len(body) for _, body in parts) > self.limit:
             raise EngineError(
                 f"the queue {self.folder} is full ({self.limit / 1e6:,.0f} MB), and the engine is "
                 "still away; what is in it is safe: bring the engine back and read on, or give "
                 "the queue more room"
             )
-        self._write(data)
-        start, number = self._end, self._records
-        for piece, each in zip(fresh, data, strict=True):
-            self._note(piece, start, number)
-            start, number = start + len(each), number + 1
-        self._end, self._records = start, number
+        found = self._journal.append(parts)
+        self._journal.sync()
+        for piece, record in zip(fresh, found, strict=True):
+            self._note(piece, record)
 
     def _new(self, piece: Piece) -> Piece:
         """What of a piece is not here yet."""
         known = self.held(piece.shard, piece.document) - piece.ordinal
         return piece.after(min(max(known, 0), len(piece.words)))
 
-    def _write(self, data: Sequence[bytes]) -> None:
-        self._journal.append(b"".join(data))
-        self._journal.sync()
-        self._mark.mark(_GENERATION, self._journal.end)
-
     def pieces(self, shard: int) -> Iterator[Piece]:
         """What waits for a shard, in the order it came."""
         for start, number in self._places.get(shard, []):
-            yield from_payload(read_record(self._file, self._path, start, number).payload)
+            yield from_payload(self._journal.read(start, number).payload)
 
     def every(self) -> Iterator[Piece]:
         """What waits for all shards, shard by shard."""
@@ -198,40 +170,33 @@ class Queue:
         """The shard has all that waited for it; when all have, the file is emptied."""
         self._drop(shard)
         if self._places:
-            record = to_bytes(DRAINED, self._records, json_payload({"shard": shard}))
-            self._write([record])
-            self._end, self._records = self._end + len(record), self._records + 1
+            self._journal.append([(DRAINED, json_payload({"shard": shard}))])
+            self._journal.sync()
             return
         self._journal.close()
-        self._mark.close()
-        os.close(self._file)
         # The mark is of the longer journal.
-        remove(self.folder / "acknowledged")
-        write_file(self._disk, self._path, START)
-        self._file = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+        remove(self.folder / MARK)
+        write_file(self._disk, self._path, new_journal(self._about.get("id")))
         self._open()
 
     def keep(self, name: str, data: bytes) -> None:
         """Keep something small for the first shard under a name, durably."""
-        write_file(self._disk, self.folder / f"{_KEPT}{name}", data)
+        keep(self._disk, self.folder, name, data)
 
     def kept(self, name: str) -> bytes | None:
         """What was last kept under a name."""
-        path = self.folder / f"{_KEPT}{name}"
-        return path.read_bytes() if path.exists() else None
+        return kept(self.folder, name, self.events)
 
     def taken(self) -> dict[str, bytes]:
         """All that was kept, by name."""
-        return {p.name.removeprefix(_KEPT): p.read_bytes() for p in self.folder.glob(f"{_KEPT}*")}
+        every = ((name, self.kept(name)) for name in names_kept(self.folder))
+        return {name: data for name, data in every if data is not None}
 
     def let_go(self) -> None:
         """What was kept is kept elsewhere now."""
-        for path in self.folder.glob(f"{_KEPT}*"):
-            remove(path)
+        drop_kept(self.folder)
 
     def close(self) -> None:
         """Let go of the files; what waits stays."""
         self._journal.close()
-        self._mark.close()
-        os.close(self._file)
         self._lock.release()

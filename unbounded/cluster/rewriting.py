@@ -4,25 +4,21 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from unbounded.cluster.contents import Contents
 from unbounded.cluster.pieces import ENTRIES, Piece, to_payload
 from unbounded.store.disk import Disk, write_all
-from unbounded.store.records import START, to_bytes
+from unbounded.store.records import START, identity_parts, to_bytes
 
 
-def write_journal(disk: Disk, path: Path, pieces: Iterable[Piece]) -> tuple[Contents, int]:
-    """A journal of these pieces, synced; its table of contents, and where it ends."""
+def write_journal(disk: Disk, path: Path, identity: str | None, pieces: Iterable[Piece]) -> None:
+    """A journal of these pieces, synced."""
     file = disk.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-    end, contents = len(START), Contents()
+    first = identity_parts(identity)
     try:
         write_all(disk, file, START)
-        for number, piece in enumerate(pieces):
-            data = to_bytes(ENTRIES, number, to_payload(piece))
-            write_all(disk, file, data)
-            count = len(piece.words)
-            contents.append(piece.document, piece.ordinal, count, piece.step, end, number)
-            end += len(data)
+        for number, (kind, payload) in enumerate(first):
+            write_all(disk, file, to_bytes(kind, number, payload))
+        for number, piece in enumerate(pieces, len(first)):
+            write_all(disk, file, to_bytes(ENTRIES, number, to_payload(piece)))
         disk.sync(file)
     finally:
         os.close(file)
-    return contents, end

@@ -23,14 +23,15 @@ from unbounded.cluster.pieces import (
     to_payload,
 )
 from unbounded.cluster.rewriting import write_journal
+from unbounded.cluster.small import GENERATION, drop_kept, founded, keep, kept
 from unbounded.corpus import Vocabulary
 from unbounded.errors import EngineError, StoreError
 from unbounded.memory import Auto, Flat, Memory
 from unbounded.memory.threads import set_search_threads
 from unbounded.states import part, under
-from unbounded.store.acknowledged import Acknowledged, read_mark
-from unbounded.store.disk import ASIDE, RealDisk, sync_folder, write_file
-from unbounded.store.journal import Journal, check_start, damaged, scan
+from unbounded.store.acknowledged import NAME as MARK
+from unbounded.store.disk import ASIDE, RealDisk, sync_folder
+from unbounded.store.journal import Journal
 from unbounded.store.layout import (
     folder_bytes,
     journal_path,
@@ -39,15 +40,8 @@ from unbounded.store.layout import (
     snapshot_paths,
 )
 from unbounded.store.lock import lock_within
-from unbounded.store.records import HEAD, START, json_payload, read_json, record_at, to_bytes
-from unbounded.store.snapshot import (
-    Snapshot,
-    read_arrays,
-    read_manifest,
-    sealed,
-    unsealed,
-    write_snapshot,
-)
+from unbounded.store.records import HEAD, Record, json_payload, read_json
+from unbounded.store.snapshot import Snapshot, read_arrays, read_manifest, write_snapshot
 from unbounded.types import Hidden
 
 KINDS = {"auto": Auto, "flat": Flat}
@@ -56,10 +50,6 @@ ABOUT = "shard.json"
 
 SNAPSHOT_ENTRIES, SNAPSHOT_SHARE = 65_536, 4
 """The index is set aside after so many entries, or one in so many of all, if that is more."""
-
-_GENERATION = 1
-
-_KEPT = "kept-"
 
 
 @final
@@ -81,82 +71,107 @@ class Shard:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._lock = lock_within(self._disk, self.folder, patience)
-            self.about = self._described(about)
-            self._open()
+            try:
+                self.about = founded(self._disk, self.folder / ABOUT, about)
+                self._path = journal_path(self.folder, GENERATION)
+                self._open()
+            except BaseException:
+                self._lock.release()
+                raise
         except OSError as error:
             raise StoreError(
                 f"{folder} cannot be opened ({error.strerror}); choose another place"
             ) from error
 
-    def _described(self, about: Mapping[str, Any]) -> dict[str, Any]:
-        """What the shard is; refuses to be another."""
-        path = self.folder / ABOUT
-        if not path.exists():
-            write_file(self._disk, journal_path(self.folder, _GENERATION), START)
-            write_file(self._disk, path, sealed(about))
-        try:
-            return unsealed(path.read_bytes())
-        except ValueError as error:
-            raise StoreError(f"{path} is damaged ({error}); restore it from a copy") from None
-
     def _open(self) -> None:
-        self._path = journal_path(self.folder, _GENERATION)
-        self._file = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
-        check_start(self._file, self._path)
-        mark = read_mark(self.folder, _GENERATION) or 0
-        self._records, self._end = self._restored()
-        gone = False
-        for record in scan(self._file, self._end, self._records):
-            if record.kind == GONE:
-                gone = self._drop(read_json(record.payload)["documents"]) > 0 or gone
-            else:
-                self._take(from_payload(record.payload), record.start, record.number)
-            self._records, self._end = record.number + 1, record.end
-        if self._end < mark:
-            raise damaged(self._path, self._end)
-        torn = os.fstat(self._file).st_size - self._end
-        if torn:
-            self.events.append(f"{self._path}: {torn:,} bytes, never acknowledged, were cut off")
-        if gone:
-            self._rebuild()
-        self._journal = Journal(self._disk, self._path, self._end)
-        self._mark = Acknowledged(self._disk, self.folder)
-        self._mark.mark(_GENERATION, self._end)
-        if gone:
-            # A crash came between.
-            self._compact()
+        gone = self._read_journal()
+        try:
+            if gone:
+                # A crash came between.
+                self._drop_snapshots()
+            self._build()
+            if gone:
+                self._compact()
+        except BaseException:
+            self._journal.close()
+            raise
 
-    def _restored(self) -> tuple[int, int]:
-        """Take over the newest snapshot that is whole; where the journal goes on from there."""
+    def _read_journal(self) -> bool:
+        """Read and check every record; whether something is gone by one of them."""
+        self._contents, gone = Contents(), False
+        where = self._disk, self._path, GENERATION, self.about.get("id")
+
+        def note(record: Record) -> None:
+            nonlocal gone
+            try:
+                gone = self._note(record) or gone
+            except (ValueError, KeyError, TypeError) as error:
+                raise StoreError(
+                    f"{self._path} makes no sense at byte {record.start:,} ({error}); restore the "
+                    "file from a copy"
+                ) from None
+
+        self._journal = Journal(*where, note, self.events, write=True)
+        return gone
+
+    def _note(self, record: Record) -> bool:
+        """Take a record into the contents; whether something is gone by it."""
+        if record.kind == GONE:
+            return self._drop(read_json(record.payload)["documents"]) > 0
+        if record.kind != ENTRIES:
+            raise ValueError(f"a record of kind {record.kind}")
+        piece = from_payload(record.payload)
+        if piece.ordinal != self._contents.held(piece.document):
+            raise ValueError(f"{piece.document!r} goes on at {piece.ordinal:,}")
+        row = piece.ordinal, len(piece.words), piece.step, record.start, record.number
+        self._contents.append(piece.document, *row)
+        return False
+
+    def _build(self) -> None:
+        """Make the index of what the contents have, from the newest snapshot that is whole."""
+        stretches = list(self._contents.stretches())
+        for each in stretches[self._restored() :]:
+            self._add(self._piece(each))
+
+    def _restored(self) -> int:
+        """Take over the newest snapshot of this journal that is whole; how many pieces it has."""
         self._empty()
-        for path in snapshot_paths(self.folder, _GENERATION):
+        for path in snapshot_paths(self.folder, GENERATION):
             try:
                 about, arrays = read_manifest(path)[0], read_arrays(path)
+                contents = part("contents", arrays)
+                if not self._known(about) or not self._contents.begins_as(contents):
+                    raise ValueError("of another history than the journal")
                 self.memory.load(part("memory", arrays))
-                self._contents = Contents.restored(part("contents", arrays))
                 if words := arrays["vocabulary"].tobytes().decode():
                     self._vocabulary.restore(words.split("\n"))
-                self._since = 0
-                return about.records, about.end
+                if len(self.memory) != int(contents["count"].sum()):
+                    raise ValueError(f"{len(self.memory):,} entries")
+                return len(contents["first"])
             except (OSError, ValueError, KeyError) as error:
                 self.events.append(f"{path} is damaged ({error}) and was not used")
                 self._empty()
-        return 0, len(START)
+        return 0
+
+    def _known(self, about: Snapshot) -> bool:
+        """Whether a snapshot was set aside at a place of this journal."""
+        same = about.checksum == self._journal.checksum_of(about.records)
+        # Shards that were made without an identity have snapshots without a checksum.
+        old = about.checksum is None and self.about.get("id") is None
+        return (same or old) and about.end == self._journal.end_of(about.records)
 
     def _empty(self) -> None:
         kind = KINDS[self.about["index"]]
         settings = {} if self.about["exact"] is None else {"exact": self.about["exact"]}
         self.memory = Memory(kind(self.about["width"], **settings))
         self._vocabulary = Vocabulary()
-        self._contents, self._since = Contents(), 0
+        self._since = 0
         # Whoever was told numbers of words before asks again.
         self._epoch = secrets.randbits(62)
 
-    def _take(self, piece: Piece, start: int, number: int) -> None:
+    def _add(self, piece: Piece) -> None:
         self.memory.add(piece.keys, self._vocabulary.encode(piece.words))
-        ordinal, count = piece.ordinal, len(piece.words)
-        self._contents.append(piece.document, ordinal, count, piece.step, start, number)
-        self._since += count
+        self._since += len(piece.words)
 
     # Writing.
 
@@ -174,26 +189,19 @@ class Shard:
             new = piece.after(min(here - piece.ordinal, len(piece.words)))
             held[piece.document] = here + len(new.words)
             if len(new.words):
-                fresh.append(new)
-        places = self._write([(ENTRIES, to_payload(piece)) for piece in fresh])
-        for piece, (start, number) in zip(fresh, places, strict=True):
-            self._take(piece, start, number)
+                fresh += new.fitting()
+        for piece, record in zip(fresh, self._write(fresh), strict=True):
+            self._note(record)
+            self._add(piece)
         if self._since >= max(SNAPSHOT_ENTRIES, len(self.memory) // SNAPSHOT_SHARE):
             self.snapshot()
         return len(self.memory)
 
-    def _write(self, parts: Sequence[tuple[int, bytes]]) -> list[tuple[int, int]]:
-        """Append records and sync; where each begins, and its number."""
-        if not parts:
-            return []
-        data = [to_bytes(kind, self._records + i, body) for i, (kind, body) in enumerate(parts)]
-        starts = np.cumsum([self._end, *map(len, data)]).tolist()
-        self._journal.append(b"".join(data))
+    def _write(self, pieces: Sequence[Piece]) -> list[Record]:
+        """Append pieces and sync; their records."""
+        found = self._journal.append([(ENTRIES, to_payload(piece)) for piece in pieces])
         self._journal.sync()
-        places = [(start, self._records + i) for i, start in enumerate(starts[:-1])]
-        self._records, self._end = self._records + len(data), starts[-1]
-        self._mark.mark(_GENERATION, self._end)
-        return places
+        return found
 
     def forget(self, documents: Sequence[str], parts: bool = True) -> int:
         """Be as if documents had never been read, in the files too; how many entries are gone.
@@ -205,28 +213,27 @@ class Shard:
         names = [one for name in documents for one in like(name) if one in known]
         if not names:
             return 0
-        self._write([(GONE, json_payload({"documents": names}))])
+        self._journal.append([(GONE, json_payload({"documents": names}))])
+        self._journal.sync()
         # What a reader left here may hold its words.
-        for path in self.folder.glob(f"{_KEPT}*"):
-            remove(path)
+        drop_kept(self.folder)
         gone = self._drop(names)
-        self._rebuild()
+        self._drop_snapshots()
+        self._build()
         self._compact()
         return gone
 
     def compact(self) -> tuple[int, int]:
         """Write journal and snapshot anew; bytes before and after."""
         before = folder_bytes(self.folder)
-        for path in snapshot_paths(self.folder, _GENERATION):
-            remove(path)
+        self._drop_snapshots()
         self._compact()
         self.snapshot()
         return before, folder_bytes(self.folder)
 
     def check(self) -> Findings:
         """Every checksum again, and the files against what is known; what is wrong."""
-        known = self._contents, len(self.memory)
-        return findings(self._path, self._file, self._end, *known)
+        return findings(self._journal, self._contents, len(self.memory))
 
     def _drop(self, names: Sequence[str]) -> int:
         """Leave documents out of the contents; the index is to be made again."""
@@ -238,44 +245,29 @@ class Shard:
                 self._contents.append(*row)
         return before - self._contents.entries
 
-    def _rebuild(self) -> None:
-        """Make the index anew from what the contents have left."""
-        # A snapshot knows what is gone.
-        for path in snapshot_paths(self.folder, _GENERATION):
-            remove(path)
-        left = list(self._contents.stretches())
-        self._empty()
-        for each in left:
-            self._take(self._piece(each), each.start, each.number)
-
     def _piece(self, each: Stretch) -> Piece:
-        """A piece as it lies in the journal, read by its length: pieces are long."""
-        head = os.pread(self._file, HEAD.size, each.start)
-        size = HEAD.size + (HEAD.unpack(head)[0] if len(head) == HEAD.size else 0)
-        data = memoryview(os.pread(self._file, size, each.start))
-        record = record_at(data, each.start, each.number, each.start)
-        if record is None:
-            raise damaged(self._path, each.start)
-        return from_payload(record.payload)
+        """A piece as it lies in the journal."""
+        return from_payload(self._journal.read(each.start, each.number).payload)
 
     def _compact(self) -> None:
         """Write a journal of what is left; the rename is the switch."""
         aside = self._path.with_name(self._path.name + ASIDE)
         left = (self._piece(each) for each in self._contents.stretches())
-        contents, end = write_journal(self._disk, aside, left)
+        write_journal(self._disk, aside, self.about.get("id"), left)
         # The mark is of the longer journal: from here on it would speak of damage.
-        remove(self.folder / "acknowledged")
-        self._disk.replace(aside, self._path)
-        sync_folder(self._disk, self.folder)
-        self._journal.close()
-        self._mark.close()
-        os.close(self._file)
-        self._file = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
-        self._contents, self._end = contents, end
-        self._records = sum(1 for _ in contents.stretches())
-        self._journal = Journal(self._disk, self._path, end)
-        self._mark = Acknowledged(self._disk, self.folder)
-        self._mark.mark(_GENERATION, end)
+        remove(self.folder / MARK)
+        try:
+            self._disk.replace(aside, self._path)
+            sync_folder(self._disk, self.folder)
+        finally:
+            # The new one or, if it could not be put there, the old one as it was.
+            self._journal.close()
+            self._read_journal()
+
+    def _drop_snapshots(self) -> None:
+        """What is gone, they would know."""
+        for path in snapshot_paths(self.folder, GENERATION):
+            remove(path)
 
     def snapshot(self) -> None:
         """Set the index aside, so that the next opening need not make it again."""
@@ -285,15 +277,16 @@ class Shard:
             **under("contents", self._contents.state()),
             "vocabulary": np.frombuffer("\n".join(words).encode(), np.uint8),
         }
-        path = snapshot_path(self.folder, _GENERATION, self._records)
-        held = len(self.memory)
-        about = Snapshot(path, _GENERATION, self._records, self._end, held, held)
+        records, held = self._journal.records, len(self.memory)
+        path = snapshot_path(self.folder, GENERATION, records)
+        where = records, self._journal.end, held, held
+        about = Snapshot(path, GENERATION, *where, self._journal.checksum_of(records))
         try:
             write_snapshot(self._disk, about, arrays)
         except StoreError as error:
             self.events.append(str(error))
         self._since = 0
-        for old in snapshot_paths(self.folder, _GENERATION)[2:]:
+        for old in snapshot_paths(self.folder, GENERATION)[2:]:
             remove(old)
 
     # Asking.
@@ -359,18 +352,17 @@ class Shard:
         out: dict[str, float] = {}
         for each in self._contents.stretches():
             name = self._contents.documents[each.document]
-            head = os.pread(self._file, HEAD_BYTES, each.start + HEAD.size)
+            head = self._journal.bytes_at(each.start + HEAD.size, HEAD_BYTES)
             out[name] = max(out.get(name, 0.0), time_of(head))
         return out
 
     def keep(self, name: str, data: bytes) -> None:
         """Keep something small of a reader's under a name, durably."""
-        write_file(self._disk, self.folder / f"{_KEPT}{name}", data)
+        keep(self._disk, self.folder, name, data)
 
     def kept(self, name: str) -> bytes | None:
         """What was last kept under a name."""
-        path = self.folder / f"{_KEPT}{name}"
-        return path.read_bytes() if path.exists() else None
+        return kept(self.folder, name, self.events)
 
     def stats(self) -> dict[str, Any]:
         """Entries, documents, words and bytes."""
@@ -394,6 +386,4 @@ class Shard:
     def close(self) -> None:
         """Let go of the files; a crash is as good."""
         self._journal.close()
-        self._mark.close()
-        os.close(self._file)
         self._lock.release()

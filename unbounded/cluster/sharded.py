@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, final
 
 import numpy as np
@@ -15,17 +15,13 @@ from unbounded.cluster.queue import Queue
 from unbounded.cluster.recent import Recent
 from unbounded.corpus import Vocabulary
 from unbounded.errors import EngineError, MemoryFault, SettingError
-from unbounded.memory import IndexEvent, Neighbors, Pairs
+from unbounded.memory import IndexEvent, Neighbors, Pairs, Votes
 from unbounded.memory.pairs import check_pairs
-from unbounded.memory.threads import in_parallel
-from unbounded.types import Hidden, Ids
+from unbounded.types import Hidden, Ids, Table
 
 BATCH = 1024
 """Pairs that are handed to the shards together, at fixed counts however the stream is cut. The
 fewer, the more calls; the more, the longer the exact search of what is still here."""
-
-# Rows at a time that are merged where they will be looked at.
-_ROWS = 64
 
 # Of k neighbors a shard has k/S on the average; so many deviations more are asked of it.
 _DEVIATIONS = 4
@@ -144,42 +140,43 @@ class Sharded(Pairs):
         """The min(k, entries) nearest entries of each query; changes nothing."""
         # Here first: it refuses what is no query.
         recent = self._recent.index.search(queries, k)
-        parts: list[tuple[int, Neighbors]] = []
-        self._merge(
-            queries,
-            k,
-            self._ask(queries, k),
-            recent,
-            self._recent.words,
-            lambda first, some: parts.append((first, some)),
-        )
-        found = [some for _, some in sorted(parts, key=lambda each: each[0])]
-        found = found or [Merged(0, min(k, len(self))).found]
-        return Neighbors(
-            np.concatenate([some.squared for some in found]),
-            np.concatenate([some.words for some in found]).astype(np.int64),
-            np.concatenate([some.positions for some in found]),
-        )
+        return self._merge(queries, k, self._ask(queries, k), recent, self._recent.words)
 
-    def read_by(
-        self, keys: Hidden, words: Ids, k: int, look: Callable[[int, Neighbors], None]
-    ) -> None:
+    def read(self, keys: Hidden, words: Ids, k: int) -> Neighbors:
+        """Search for each pair and then add it, as if one at a time."""
+        parts = list(self._read(keys, words, k))
+        shape = len(keys), max((some.squared.shape[1] for _, some in parts), default=0)
+        found = Neighbors(
+            np.full(shape, np.inf, np.float32), np.full(shape, -1), np.full(shape, -1)
+        )
+        for rows, some in parts:
+            there = rows, slice(some.squared.shape[1])
+            found.squared[there] = some.squared
+            found.words[there] = some.words
+            found.positions[there] = some.positions
+        return found
+
+    def score(self, keys: Hidden, words: Ids, k: int, votes: Votes) -> Table:
+        """Each kernel's share of the votes for each word before it came; then add the pairs."""
+        shares = np.empty((len(words), votes.kernels))
+        for rows, some in self._read(keys, words, k):
+            shares[rows] = votes.count(some.squared, some.words, words[rows])
+        return shares
+
+    def _read(self, keys: Hidden, words: Ids, k: int) -> Iterator[tuple[slice, Neighbors]]:
         """Ask the shards, and meanwhile look here; pairs are handed on while others are read."""
         check_pairs(keys, words)
         lines = self._next_lines(len(words))
         start = 0
         while start < len(keys):
-            rows = slice(start, start + self.room)
-
-            def after(first: int, some: Neighbors, start: int = start) -> None:
-                look(start + first, some)
-
+            rows = slice(start, min(start + self.room, len(keys)))
             asked = self._asked_before(keys[rows], k) or self._ask(keys[rows], k)
             recent = self._recent.index.search_block(keys[rows], k)
             table = np.concatenate([self._recent.words, words[rows]])
-            self._merge(keys[rows], k, asked, recent, table, after)
+            found = self._merge(keys[rows], k, asked, recent, table)
             self._add(keys[rows], words[rows], lines[rows])
-            start += len(keys[rows])
+            yield rows, found
+            start = rows.stop
 
     def expect(self, keys: Hidden, k: int) -> None:
         """Ask the shards now for as many as will be asked together."""
@@ -225,45 +222,31 @@ class Sharded(Pairs):
         asked: list[_Asked],
         recent: tuple[np.ndarray, np.ndarray],
         words: np.ndarray,
-        look: Callable[[int, Neighbors], None],
-    ) -> None:
-        """Show what shards and the recent past have, together, some rows at a time."""
+    ) -> Neighbors:
+        """What shards and the recent past have, together."""
         answers = [self._found(shard, *each) for shard, each in enumerate(asked)]
         count, first_own = self._calls.count, self._after_all()
         squared, own = recent[0], np.maximum(recent[1], 0)
         width = min(k, sum(self._calls.held) + squared.shape[1])
-        unsure: list[tuple[slice, np.ndarray]] = []
 
-        def merged(some: slice, parts: Sequence[Found]) -> Neighbors:
-            out = Merged(len(squared[some]), width)
-            out.merge(squared[some], own[some], own[some], words, 1, first_own)
-            for shard, each in enumerate(parts):
+        def merged() -> Neighbors:
+            out = Merged(len(squared), width)
+            out.merge(squared, own, own, words, 1, first_own)
+            for shard, each in enumerate(answers):
                 found = each.squared, each.entries, each.words
                 out.merge(*found, self._tables[shard], count, shard)
             return out.found
 
-        def part(start: int, stop: int) -> None:
-            for first in range(start, stop, _ROWS):
-                some = slice(first, min(first + _ROWS, stop))
-                parts = [found.rows(some) for found in answers]
-                found = merged(some, parts)
-                short = np.array([each.may_have_nearer(found.squared, k) for each in parts])
-                if short.any():
-                    unsure.append((some, short))
-                else:
-                    look(first, found)
-
-        in_parallel(part, len(queries))
+        found, again = merged(), False
         for shard in range(count):
-            again = [some.start + np.flatnonzero(short[shard]) for some, short in unsure]
-            rows = np.concatenate([np.empty(0, np.int64), *again])
+            rows = np.flatnonzero(answers[shard].may_have_nearer(found.squared, k))
             if len(rows):
                 self.asked_again += len(rows)
                 known = self._epochs[shard], len(self._tables[shard])
                 all_of = self._found(shard, ("search", queries[rows], k, *known))
-                answers[shard] = answers[shard].with_rows(rows, all_of)
-        for some, _ in unsure:
-            look(some.start, merged(some, [found.rows(some) for found in answers]))
+                answers[shard], again = answers[shard].with_rows(rows, all_of), True
+        found = merged() if again else found
+        return Neighbors(found.squared, found.words.astype(np.int64), found.positions)
 
     def _after_all(self) -> int:
         """The position behind those of all entries that shards have."""

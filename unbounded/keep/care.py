@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from unbounded.errors import SettingError
 from unbounded.keep.mind import Mind
 from unbounded.keep.restoring import Show, read_again
 from unbounded.predict import Cache
@@ -67,6 +68,16 @@ def stats(store: Store, mind: Mind) -> dict[str, Any]:
         "budget": store.about["budget"],
         "format": store.about["format"],
     }
+
+
+def timestamp(time: datetime) -> float:
+    """Seconds since 1970, of a time that is in the calendar wherever it is shown."""
+    try:
+        return datetime.fromtimestamp(time.timestamp(), UTC).timestamp()
+    except (OverflowError, ValueError):
+        raise SettingError(
+            f"the time {time} is outside of the years 1 to 9999 of UTC; give one inside"
+        ) from None
 
 
 def check(store: Store, mind: Mind, fresh: Callable[[], Mind] | None, show: Show) -> list[Finding]:

@@ -10,6 +10,7 @@ from unbounded.cluster.gathering import lines_of
 from unbounded.cluster.moving import lengths
 from unbounded.corpus import Splitter
 from unbounded.errors import SettingError
+from unbounded.keep.matching import matched
 from unbounded.store import Store
 from unbounded.store.ledger import merged
 from unbounded.store.records import Ranges
@@ -61,12 +62,12 @@ def chosen_documents(
                 latest[name] = max(latest.get(name, 0.0), time)
         return sorted(name for name, time in latest.items() if time < before.timestamp())
     if matching is not None:
-        wanted = _pattern(matching)
-        return sorted(
-            name
+        lines = (
+            (name, splitter.plain(line))
             for name, length in lengths(engine).items()
-            if any(wanted.search(splitter.plain(line)) for line in lines_of(engine, name, length))
+            for line in lines_of(engine, name, length)
         )
+        return sorted(set(matched(matching, lines)))
     raise SettingError(
         "words that many read into shards have no common order, so there are no last ones; give "
         "--document, --before or --matching"
@@ -80,13 +81,6 @@ def _check_one(*ways: object) -> None:
             f"{len(given)} ways to say what to forget were given; give one of document, before, "
             "matching and last"
         )
-
-
-def _pattern(text: str) -> re.Pattern[str]:
-    try:
-        return re.compile(text, re.IGNORECASE)
-    except re.error as error:
-        raise SettingError(f"{text!r} is not a regular expression ({error})") from None
 
 
 def _document(store: Store, name: str) -> Ranges:
@@ -111,16 +105,11 @@ def _before(store: Store, when: datetime) -> Ranges:
 
 def _matching(store: Store, pattern: str, splitter: Splitter) -> Ranges:
     """Whole lines in whose plain text the pattern is found; case is ignored."""
-    wanted = _pattern(pattern)
     lines = store.ledger.lines()
     words = [word for block, _ in store.blocks() for word in block.words]
-    found = [
-        i
-        for i, (start, length) in enumerate(
-            zip(lines.starts.tolist(), lines.lengths.tolist(), strict=True)
-        )
-        if wanted.search(splitter.plain(words[start : start + length]))
-    ]
+    every = enumerate(zip(lines.starts.tolist(), lines.lengths.tolist(), strict=True))
+    texts = ((i, splitter.plain(words[at : at + length])) for i, (at, length) in every)
+    found = list(matched(pattern, texts))
     return _ranges(lines.starts[found], lines.lengths[found])
 
 

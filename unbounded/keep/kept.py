@@ -13,7 +13,8 @@ from unbounded.config import MemoryConfig
 from unbounded.corpus import Block, Line, blocks, lines_of, read_sentences
 from unbounded.errors import CorpusError, SettingError, StoreError
 from unbounded.keep.budget import FEWEST, Budget, Cost
-from unbounded.keep.care import Finding, check, stats
+from unbounded.keep.care import Finding, check, stats, timestamp
+from unbounded.keep.cutting import enlarged, fitting_blocks, kept_since, labels, runs_of
 from unbounded.keep.export import export
 from unbounded.keep.forgetting import chosen
 from unbounded.keep.mind import Mind
@@ -22,11 +23,11 @@ from unbounded.keep.restoring import Show, read_again, restored
 from unbounded.keep.surprise import Surprise
 from unbounded.lm import Pretrained
 from unbounded.predict import OnlineModel, Reading
-from unbounded.store import Store
-from unbounded.store.records import Ranges, Runs
+from unbounded.store import Snapshot, Store
+from unbounded.store.records import Ranges
 
 BLOCK = 512
-"""Words that are read, and written down, at once."""
+"""Words that are read, and written down, at once; more of them in a large memory."""
 
 SYNCED = 8192
 """Words that are read between two syncs, one or two seconds; `read` ends in one."""
@@ -86,12 +87,11 @@ class KeptMemory:
     def aside(self) -> "KeptMemory":
         """One for asking that stays as this is now, while this forgets and compacts; close it.
 
-        It shares what this knows, which forgetting replaces and never changes. It must not be asked
-        any more once this reads on.
+        It shares what this knows, and must not be asked any more once this reads on.
         """
         self._check_usable()
         store = Store(self.store.folder, write=False, disk=self.store.disk)
-        parts = (store, self.model, self.config, self.budget)
+        parts = store, self.model, self.config, self.budget
         return KeptMemory(*parts, write=False, show=lambda done, total: None, mind=self._mind)
 
     @property
@@ -107,54 +107,80 @@ class KeptMemory:
     def read(
         self, text: str, document: str = "text", *, line: int = 1, time: datetime | None = None
     ) -> Surprise:
-        """Read a text, a sentence a line; durable when it returns.
+        """Read a text, a sentence a line; durable when it returns. If it fails, nothing is kept.
 
         `line` is the number of the first line, `time` when it was written, if that is not now.
         """
         lines = lines_of(text, document, line)
-        found = [Surprise.of(reading) for reading in self.follow(lines, time=time)]
+        found = [Surprise.of(reading) for reading in self.follow(lines, time=time, whole=True)]
         if not found:
             raise CorpusError(f"there are no words in {document!r}; give a text with words")
         return Surprise.joined(found)
 
-    def follow(self, lines: Iterable[Line], *, time: datetime | None = None) -> Iterator[Reading]:
+    def follow(
+        self, lines: Iterable[Line], *, time: datetime | None = None, whole: bool = False
+    ) -> Iterator[Reading]:
         """Read lines, such as a `Reader`, a block at a time; all durable at the end.
 
-        What was given out before that is durable some `SYNCED` words later.
+        What was given out before that is durable some `SYNCED` words later. If it fails, what was
+        kept is said in `events`; with `whole` nothing is.
         """
-        return self.take(blocks(read_sentences(lines, self.model.tokenizer), BLOCK), time=time)
+        size = enlarged(BLOCK, self.store.ledger.entries)
+        cut = blocks(read_sentences(lines, self.model.tokenizer), size)
+        return self.take(cut, time=time, whole=whole)
 
-    def take(self, cut: Iterable[Block], *, time: datetime | None = None) -> Iterator[Reading]:
+    def take(
+        self, cut: Iterable[Block], *, time: datetime | None = None, whole: bool = False
+    ) -> Iterator[Reading]:
         """`follow` for words that were split and cut into blocks before."""
-        unsynced = 0
+        self._check_usable(write=True)
+        began, unsynced = self.store.marker(), 0
         try:
-            for block in cut:
+            for block in fitting_blocks(cut):
                 self._make_room(len(block.words))
                 yield self._read(block, time)
                 unsynced += len(block.words)
-                if unsynced >= SYNCED:
+                due = self._since >= STEP_WORDS
+                if due or unsynced >= SYNCED:
                     self.store.sync()
                     unsynced = 0
-                if self._since >= STEP_WORDS:
-                    self.store.sync()
-                    unsynced = 0
+                if due:
                     self._step()
-        finally:
-            if unsynced and not self._broken:
+            self.store.sync()
+        except GeneratorExit:
+            # Nobody wants more; what was given out stays.
+            if not (self._broken or self.store.closed):
                 self.store.sync()
+            raise
+        except BaseException:
+            self._end(began, whole)
+            raise
+
+    def _end(self, began: Snapshot, whole: bool) -> None:
+        """Reading failed: take back what was read, or say how far it came."""
+        store = self.store
+        # What went wrong first is what must be heard of.
+        with suppress(StoreError, OSError):
+            same = store.generation == began.generation
+            if whole and same and (self._broken or store.records > began.records):
+                self._broken = True
+                store.undo(began.records)
+                self._mind, self._broken = self._restored(lambda done, total: None), False
+            elif not same or store.records > began.records:
+                self.events.append(kept_since(store, began))
+                store.sync()
 
     def _read(self, block: Block, time: datetime | None) -> Reading:
         self._check_usable(write=True)
-        when = clock.time() if time is None else time.timestamp()
-        end = self.store.end
-        documents = [_label(name) for name in block.documents]
-        self.store.append(block.words, documents, _runs(block), when)
+        when = clock.time() if time is None else timestamp(time)
+        records = self.store.records
+        self.store.append(block.words, labels(block), runs_of(block), when)
         try:
             reading = self._mind.read(block.words)
         except BaseException:
             # Half of it may be learned; on disk it is as if it had not been.
             self._broken = True
-            self.store.undo(end)
+            self.store.undo(records)
             raise
         self._since += len(block.words)
         self._since_snapshot += len(block.words)
@@ -206,15 +232,9 @@ class KeptMemory:
 
     def _after(self, text: str) -> OnlineModel:
         """The model behind a text that goes on."""
-        words = self._sentences(text)[:-1]
+        sentences = read_sentences(lines_of(text, "text", 1), self.model.tokenizer)
+        words = [word for sentence in sentences for word in sentence.words][:-1]
         return self.online.ahead(words)[1] if words else self.online
-
-    def _sentences(self, text: str) -> list[str]:
-        lines = lines_of(text, "text", 1)
-        sentences = read_sentences(lines, self.model.tokenizer)
-        return [word for sentence in sentences for word in sentence.words]
-
-    # Forgetting.
 
     def forget(
         self,
@@ -243,13 +263,11 @@ class KeptMemory:
         # If it is interrupted, the next opening will finish it.
         self._broken = True
         self.store.forget(ranges)
-        self._mind = self._restored(show)
-        self._broken = False
+        self._mind, self._broken = self._restored(show), False
 
     def _make_room(self, words: int) -> None:
         """Forget as much as the budget asks for before so many words come; in the files too."""
-        budget = self.budget
-        if budget is None or not budget.exceeded(self.store, self._mind, words):
+        if (budget := self.budget) is None or not budget.exceeded(self.store, self._mind, words):
             return
         self._check_usable(write=True)
         before, mind = len(self), self._mind
@@ -379,17 +397,3 @@ class KeptMemory:
             )
         if write and not self.writes:
             raise StoreError(f"{self.store.folder} was opened for reading; open it for writing")
-
-
-def _label(name: str) -> str:
-    """A name as it can be written down, whatever bytes a file's name had."""
-    return name.encode("utf-8", "replace").decode()
-
-
-def _runs(block: Block) -> Runs:
-    """Where documents and lines change within a block."""
-    new = np.ones(len(block.words), bool)
-    new[1:] = (np.diff(block.document) != 0) | (np.diff(block.line) != 0)
-    starts = np.flatnonzero(new)
-    lengths = np.diff(np.append(starts, len(new)))
-    return np.stack([block.document[starts], block.line[starts], lengths], axis=1)

@@ -51,6 +51,13 @@ class Mind:
         return self._surprise.view
 
     @property
+    def entries(self) -> int:
+        """How many words it has read."""
+        cache = self.online.experts["unbounded"]
+        assert isinstance(cache, Cache)
+        return cache.memory.added
+
+    @property
     def bytes(self) -> int:
         """About what a snapshot of it takes."""
         experts = self.online.experts.values()

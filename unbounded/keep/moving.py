@@ -14,6 +14,7 @@ from unbounded.corpus import Block
 from unbounded.errors import EngineError, SettingError
 from unbounded.keep.kept import BLOCK, KeptMemory
 from unbounded.keep.opening import open as open_kept
+from unbounded.keep.opening import recorded
 from unbounded.keep.spread import SpreadMemory, open_spread
 from unbounded.store import Store
 from unbounded.store.layout import read_about
@@ -39,7 +40,7 @@ def move_memory(
         return _between_shards(source, target, engine, show)
     store = Store(source, write=False)
     try:
-        path = model or read_about(source)["model"]["path"]
+        path = model or recorded(source, read_about(source)["model"]["path"])
         with open_spread(target, engine, path) as memory:
             return _from_one_place(store, memory, show)
     finally:
@@ -73,8 +74,9 @@ def to_one_place(
     had = described(source)
     if had is None:
         raise SettingError(f"{source} is not a memory on shards; give one that is")
+    model = model or recorded(source, had["path"])
     shards = opened(source, engine.partition("?")[0], {k: had[k] for k in had if k != "shards"})
-    with open_kept(target, model or had["path"], config=MemoryConfig(**had["settings"])) as kept:
+    with open_kept(target, model, config=MemoryConfig(**had["settings"])) as kept:
         moved = _into(kept, shards, show)
         _compare(_gathered(kept.store)[0], shards)
     return moved

@@ -14,7 +14,7 @@ from unbounded.lm import Pretrained, load_model
 from unbounded.lm.huggingface import is_transformer
 from unbounded.predict import Kernel
 from unbounded.store import Disk, RealDisk, Store
-from unbounded.store.layout import is_new, read_about
+from unbounded.store.layout import FORMAT, is_new, read_about
 from unbounded.store.store import create
 
 
@@ -30,9 +30,9 @@ def open(
 ) -> KeptMemory:
     """Open a memory, and make it if there is none; `with unbounded.open(…) as memory` closes it.
 
-    A memory belongs to the model that made it, and remembers where that was. `mode` is `write`, of
-    which there can be one at a time, or `read`. `config` and `budget` are for a new memory: they
-    stay. `show` hears how much had to be read again.
+    A memory belongs to the model that made it, and remembers where that was; `recorded` says when
+    that is enough. `mode` is `write`, of which there can be one at a time, or `read`. `config` and
+    `budget` are for a new memory: they stay. `show` hears how much had to be read again.
     """
     folder, disk = Path(path), disk or RealDisk()
     if mode not in ("write", "read"):
@@ -55,10 +55,25 @@ def open(
             + ("" if mode == "read" else ", or open it for reading")
         ) from error
     try:
-        return KeptMemory(store, model, kept, limit, write=mode == "write", show=show)
+        memory = KeptMemory(store, model, kept, limit, write=mode == "write", show=show)
+        if memory.writes and store.old:
+            _renew(memory)
+        return memory
     except BaseException:
         store.close()
         raise
+
+
+def _renew(memory: KeptMemory) -> None:
+    """Bring a memory of format 1 to the present one; if there is no room, the next time."""
+    folder = memory.store.folder
+    try:
+        memory.store.renew()
+        memory.compact()
+    except (StoreError, OSError) as error:
+        memory.events.append(f"{folder} stays in format 1 for now ({error})")
+    else:
+        memory.events.append(f"{folder} was brought from format 1 to {FORMAT}")
 
 
 def _about(
@@ -84,15 +99,7 @@ def _checked(
     folder: Path, about: dict[str, Any], model: Pretrained | str | Path | None
 ) -> Pretrained:
     """The model, if it is the one that the memory belongs to."""
-    if model is None:
-        known: str | None = about["model"]["path"]
-        if known is None or not (Path(known).exists() or is_transformer(Path(known))):
-            where = "" if known is None else f" (it was {known})"
-            raise StoreError(
-                f"{folder} belongs to a model that is not there{where}; give the model"
-            )
-        model = known
-    found = _loaded(model)[0]
+    found = _loaded(recorded(folder, about["model"]["path"]) if model is None else model)[0]
     if found.fingerprint != about["model"]["fingerprint"]:
         where = about["model"]["path"]
         raise StoreError(
@@ -100,6 +107,23 @@ def _checked(
             "or another folder for a new memory"
         )
     return found
+
+
+def recorded(folder: Path, where: str | None) -> Path:
+    """Where the model of a memory is, by its own word: only a recurrent one of ours.
+
+    Such a folder is numbers and words. What `transformers` opens is opened only if it was named by
+    who asks: a memory may be a gift, and says what its giver wrote.
+    """
+    if where is not None and is_transformer(Path(where)):
+        raise StoreError(
+            f"{folder} belongs to {where!r}, a model of transformers, which no memory may choose; "
+            "name it yourself: --model, or model="
+        )
+    if where is None or not Path(where).exists():
+        was = "" if where is None else f" (it was {where!r})"
+        raise StoreError(f"{folder} belongs to a model that is not there{was}; give the model")
+    return Path(where)
 
 
 def _config(folder: Path, about: dict[str, Any], asked: MemoryConfig | None) -> MemoryConfig:

@@ -12,6 +12,9 @@ from unbounded.predict import Cache, NGram, OnlineModel
 from unbounded.store import Store
 from unbounded.types import Ids, Probs
 
+SHOWN = 100
+"""Characters of a word that are shown: an answer is no longer for words that are."""
+
 BEFORE, AFTER = 12, 6
 """Words of a passage before and after the one that it speaks for."""
 
@@ -114,7 +117,7 @@ def _guess(
     splitter: Splitter,
 ) -> Guess:
     """A word with each expert's share in it, and the passages that speak for it."""
-    shares, shown = dict(zip(model.experts, by.tolist(), strict=True)), splitter.shown(word)
+    shares, shown = dict(zip(model.experts, by.tolist(), strict=True)), splitter.shown(word)[:SHOWN]
     if sources:
         _add_counted(model, number, shares, prob, votes)
     top = sorted(votes, key=lambda entry: (-votes[entry], -entry))[:sources]
@@ -199,9 +202,13 @@ def _passages(
             place.document,
             place.line,
             datetime.fromtimestamp(place.time, UTC),
-            " / ".join(splitter.text(store.words(at - BEFORE, at + AFTER + 1)).split("\n")).strip(
-                " /"
-            ),
+            _line(splitter, store.words(at - BEFORE, at + AFTER + 1)),
         )
         for at, place, weight in zip(positions.tolist(), places, weights, strict=True)
     )
+
+
+def _line(splitter: Splitter, words: Sequence[str]) -> str:
+    """Words as one line, each as much of it as is shown."""
+    text = splitter.text([word[:SHOWN] for word in words])
+    return " / ".join(text.split("\n")).strip(" /")

@@ -62,6 +62,8 @@ def _loaded(
             mind = fresh()
             try:
                 mind.load(read_arrays(snapshot.path))
+                if mind.entries != snapshot.entries:
+                    raise ValueError(f"{mind.entries:,} entries where the journal has others")
             except FileNotFoundError:
                 # The writer has just removed it, for a newer one; for a reader to use that, it has
                 # to know the journal so far.

@@ -17,11 +17,12 @@ from unbounded.cluster.opening import apart, described, opened
 from unbounded.cluster.queue import LIMIT, Queue, own_queue, some_waits
 from unbounded.config import MemoryConfig, build_online
 from unbounded.corpus import Block, Line, Vocabulary, blocks, lines_of, read_sentences
-from unbounded.errors import SettingError, StoreError
+from unbounded.errors import SettingError
 from unbounded.keep.care import Finding
 from unbounded.keep.export import export_shards
 from unbounded.keep.foreseeing import foreseen
 from unbounded.keep.forgetting import chosen_documents
+from unbounded.keep.opening import recorded
 from unbounded.keep.prediction import Prediction
 from unbounded.keep.surprise import Surprise
 from unbounded.lm import Pretrained, RecurrentModel, load_model
@@ -65,10 +66,7 @@ def open_spread(
     Address.parse(engine)
     had = described(folder)
     if model is None:
-        where = None if had is None else had["path"]
-        if where is None or not Path(where).exists():
-            raise StoreError(f"{folder} has no model that is there; give the model")
-        model = where
+        model = recorded(folder, None if had is None else had["path"])
     loaded = model if isinstance(model, Pretrained) else load_model(Path(model))
     config = config or MemoryConfig(**({} if had is None else had["settings"]))
     if config.kernel is not None or config.local_kernel is not None:

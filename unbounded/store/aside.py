@@ -1,7 +1,8 @@
 """The states that were set aside: snapshots, and the steps that lead on from them."""
 
 import os
-from collections.abc import Callable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -26,25 +27,45 @@ KEPT = 2
 """Snapshots that are kept: should the newest be damaged, little has to be read again."""
 
 
+class History(ABC):
+    """The journal, as far as what is set aside has to know it."""
+
+    writes: bool
+
+    @abstractmethod
+    def marker(self) -> Snapshot:
+        """Where it stands."""
+
+    @abstractmethod
+    def catch_up(self) -> None:
+        """Know at least as much as what has been set aside so far."""
+
+    @abstractmethod
+    def known(self, snapshot: Snapshot) -> bool:
+        """Whether a state was set aside at a place of this journal."""
+
+    @abstractmethod
+    def valid(self, snapshot: Snapshot) -> bool:
+        """Whether that is so, and nothing that it has seen was forgotten since."""
+
+
 @final
 class Aside:
     """Writes states aside and finds those from which the present one can be reached.
 
-    `here` says where the journal stands, `valid` whether a state knows nothing that was forgotten.
+    `history` says where it stands, and which states were set aside at a place of it.
     """
 
     def __init__(
         self,
         disk: Disk,
         folder: Path,
-        here: Callable[[], Snapshot],
-        valid: Callable[[Snapshot], bool],
+        history: History,
         events: list[str],
     ) -> None:
         self._disk = disk
         self._folder = folder
-        self._here = here
-        self._valid = valid
+        self._history = history
         self._events = events
         self._background: Background | None = None
         # Where the next step goes: file, place in it, and the records of the state before it.
@@ -55,11 +76,21 @@ class Aside:
 
     def snapshots(self) -> list[Snapshot]:
         """Those from which the present state can be reached, newest first."""
-        return [snapshot for snapshot in self._manifests() if self._valid(snapshot)]
+        found = self._manifests()
+        self._history.catch_up()
+        for snapshot in found:
+            if not self._history.known(snapshot):
+                self._say_foreign(snapshot.path)
+        return [snapshot for snapshot in found if self._history.valid(snapshot)]
+
+    def _say_foreign(self, path: Path) -> None:
+        said = f"{path} is of another history than the journal and was not used"
+        if said not in self._events:
+            self._events.append(said)
 
     def _manifests(self) -> list[Snapshot]:
         found: list[Snapshot] = []
-        for path in snapshot_paths(self._folder, self._here().generation):
+        for path in snapshot_paths(self._folder, self._history.marker().generation):
             try:
                 found.append(read_manifest(path)[0])
             except (OSError, ValueError, KeyError, TypeError) as error:
@@ -73,7 +104,11 @@ class Aside:
         records = snapshot.records
         for path in steps_paths(self._folder, snapshot.generation):
             for step in read_steps(path):
-                if step.before == records and self._valid(step.to):
+                if not self._history.known(step.to):
+                    # A reader may be a step behind.
+                    if self._history.writes:
+                        self._say_foreign(path)
+                elif step.before == records and self._history.valid(step.to):
                     found.append(step)
                     records = step.to.records
         return found
@@ -99,7 +134,7 @@ class Aside:
     def step(self, growth: Mapping[str, np.ndarray], rest: dict[str, np.ndarray]) -> None:
         """Set aside what has come since the last step; on disk when it returns."""
         assert self._next is not None
-        here, (path, end, records) = self._here(), self._next
+        here, (path, end, records) = self._history.marker(), self._next
         try:
             if self._steps is None:
                 self._steps = Steps(self._disk, path, end, records)
@@ -132,15 +167,18 @@ class Aside:
         self.go_on_from(about, None)
 
     def _described(self) -> Snapshot:
-        here = self._here()
+        here = self._history.marker()
         return replace(here, path=snapshot_path(self._folder, here.generation, here.records))
 
     def _remove_old(self) -> None:
-        generation = self._here().generation
-        every = snapshot_paths(self._folder, generation)
-        for old in every[KEPT:]:
-            remove(old)
-        oldest = every[:KEPT][-1].name.removeprefix("snapshot")
+        generation = self._history.marker().generation
+        good = [snapshot.path for snapshot in self._manifests() if self._history.valid(snapshot)][
+            :KEPT
+        ]
+        for path in snapshot_paths(self._folder, generation):
+            if path not in good:
+                remove(path)
+        oldest = good[-1].name.removeprefix("snapshot") if good else ""
         for path in steps_paths(self._folder, generation):
             if path.stem.removeprefix("steps") < oldest:
                 remove(path)
@@ -170,10 +208,10 @@ class Aside:
         self.stop()
         self.go_on_from(None, None)
         for snapshot in self._manifests():
-            if not self._valid(snapshot):
+            if not self._history.valid(snapshot):
                 remove(snapshot.path)
-        for path in steps_paths(self._folder, self._here().generation):
-            good = [step.end for step in read_steps(path) if self._valid(step.to)]
+        for path in steps_paths(self._folder, self._history.marker().generation):
+            good = [step.end for step in read_steps(path) if self._history.valid(step.to)]
             with suppress(OSError):
                 if good:
                     os.truncate(path, max(good))

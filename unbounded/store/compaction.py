@@ -2,19 +2,23 @@
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 
 from unbounded.errors import StoreError
 from unbounded.store.disk import ASIDE, Disk, sync_folder, write_all
+from unbounded.store.journal import chained
 from unbounded.store.layout import journal_path, remove, snapshot_path
 from unbounded.store.ledger import Ledger, Left
 from unbounded.store.records import (
     DOCUMENT,
+    HEAD,
     START,
     WORDS,
     Words,
+    identity_parts,
     json_payload,
     to_bytes,
     words_payload,
@@ -28,6 +32,7 @@ def compact(
     disk: Disk,
     folder: Path,
     generation: int,
+    identity: str | None,
     ledger: Ledger,
     blocks: Blocks,
     arrays: Mapping[str, np.ndarray],
@@ -41,9 +46,9 @@ def compact(
     aside = path.with_name(path.name + ASIDE)
     snapshot: Snapshot | None = None
     try:
-        records, end = _write_left(disk, aside, ledger, blocks)
-        where = snapshot_path(folder, generation, records)
-        snapshot = Snapshot(where, generation, records, end, ledger.entries, ledger.entries)
+        records, end, checksum = _write_left(disk, aside, identity, ledger, blocks)
+        where, left = snapshot_path(folder, generation, records), ledger.entries
+        snapshot = Snapshot(where, generation, records, end, left, left, checksum)
         write_snapshot(disk, snapshot, arrays)
         disk.replace(aside, path)
         # Here it counts, whatever happens next.
@@ -61,20 +66,24 @@ def compact(
         ) from error
 
 
-def _write_left(disk: Disk, path: Path, ledger: Ledger, blocks: Blocks) -> tuple[int, int]:
-    """Write what is left to a file; how many records, and where they end."""
+def _write_left(
+    disk: Disk, path: Path, identity: str | None, ledger: Ledger, blocks: Blocks
+) -> tuple[int, int, int]:
+    """Write what is left to a file; how many records, where they end, their running checksum."""
     file = disk.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     try:
         write_all(disk, file, START)
-        number, end = 0, len(START)
-        for kind, payload in _left(ledger, blocks):
+        number, end, checksum = 0, len(START), 0
+        first = identity_parts(identity)
+        for kind, payload in chain(first, _left(ledger, blocks)):
             data = to_bytes(kind, number, payload)
             write_all(disk, file, data)
             number, end = number + 1, end + len(data)
+            checksum = chained(checksum, HEAD.unpack_from(data)[1])
         disk.sync(file)
     finally:
         os.close(file)
-    return number, end
+    return number, end, checksum
 
 
 def _left(ledger: Ledger, blocks: Blocks) -> Iterator[tuple[int, bytes]]:

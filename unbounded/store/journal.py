@@ -1,13 +1,29 @@
-"""The journal's file: appended to, synced, scanned; a failed append leaves it as it was."""
+"""A journal, opened: every record checked, a running checksum behind each; one writer appends."""
 
+import fcntl
 import os
-from collections.abc import Iterator
+import zlib
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import final
 
 from unbounded.errors import StoreError
+from unbounded.store import records as encoding
+from unbounded.store.acknowledged import NAME as MARK
+from unbounded.store.acknowledged import Acknowledged, Mark, read_mark
 from unbounded.store.disk import Disk, write_all
-from unbounded.store.records import LONGEST, START, Record, record_at, records
+from unbounded.store.records import (
+    HEAD,
+    IDENTITY,
+    START,
+    Record,
+    read_json,
+    record_at,
+    records,
+    to_bytes,
+)
 
 _WINDOW = 1 << 23
 """Bytes held at once while a journal is gone through."""
@@ -29,30 +45,325 @@ def scan(file: int, start: int, number: int) -> Iterator[Record]:
             return
         if start > base:
             window = _WINDOW
-        elif window > LONGEST:
+        elif window > encoding.LONGEST + HEAD.size:
             return
         else:
             window *= 4
 
 
-def check_start(file: int, path: Path) -> None:
-    """Refuse a file that is no journal."""
-    if os.pread(file, len(START), 0) != START:
-        raise StoreError(
-            f"{path} is damaged at byte 0: it does not begin as a journal does; "
-            "restore it from a copy"
+def chained(checksum: int, crc: int) -> int:
+    """The running checksum behind a record: of all records' checksums up to there."""
+    return zlib.crc32(crc.to_bytes(4, "little"), checksum)
+
+
+@final
+class Journal:
+    """What was written down, in order: the truth. `take` is told each record that is found.
+
+    A writer cuts a torn tail off and says so in `events`; a reader changes nothing. `records`
+    are whole and end at `end`. Opening refuses a journal that lacks what was acknowledged, and one
+    of another memory than `identity`.
+    """
+
+    def __init__(
+        self,
+        disk: Disk,
+        path: Path,
+        generation: int,
+        identity: str | None,
+        take: Callable[[Record], None],
+        events: list[str],
+        *,
+        write: bool,
+    ) -> None:
+        self.path, self.generation = path, generation
+        self._disk, self._identity, self._take = disk, identity, take
+        # Behind each number of records: where they end, and their running checksum.
+        self._ends, self._checksums = array("q", [len(START)]), array("I", [0])
+        self._out, self._broken, self._synced, self._safe = -1, False, 0, 0
+        self._acknowledged: Acknowledged | None = None
+        # Before the journal, which may grow meanwhile.
+        mark = self._read_mark(events)
+        self._file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            self._check_start()
+            self._scan()
+            self._check(mark)
+            self._keep_safe(mark)
+            if mark is None and self.records > self.first and not (path.parent / MARK).exists():
+                _say(events, f"{path.parent / MARK} is missing: nobody can tell what was lost")
+            if write:
+                self._start_writing(mark, events)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def records(self) -> int:
+        """How many records there are."""
+        return len(self._ends) - 1
+
+    @property
+    def end(self) -> int:
+        """Where they end."""
+        return self._ends[-1]
+
+    @property
+    def first(self) -> int:
+        """The number of the first record that `take` was told."""
+        return 0 if self._identity is None else 1
+
+    @property
+    def acknowledged(self) -> int:
+        """How many of them were acknowledged; all, if nothing says so."""
+        return self._safe or self.records
+
+    def end_of(self, records: int) -> int | None:
+        """Where so many records end; None if there are fewer."""
+        return self._ends[records] if 0 <= records <= self.records else None
+
+    def checksum_of(self, records: int) -> int | None:
+        """The running checksum of so many records; None if there are fewer."""
+        return self._checksums[records] if 0 <= records <= self.records else None
+
+    # Opening.
+
+    def _read_mark(self, events: list[str]) -> Mark | None:
+        try:
+            return read_mark(self.path.parent)
+        except ValueError as error:
+            _say(events, f"{self.path.parent / MARK} is damaged ({error}) and was not used")
+            return None
+
+    def _check_start(self) -> None:
+        if os.pread(self._file, len(START), 0) != START:
+            raise StoreError(
+                f"{self.path} is damaged at byte 0: it does not begin as a journal does; "
+                "restore it from a copy"
+            )
+
+    def _scan(self) -> None:
+        for record in scan(self._file, self.end, self.records):
+            self._add(record)
+        if self.records < self.first:
+            raise damaged(self.path, self.end)
+
+    def _add(self, record: Record) -> None:
+        if record.kind == IDENTITY or record.number < self.first:
+            self._check_identity(record)
+        else:
+            self._take(record)
+        self._checksums.append(chained(self._checksums[-1], record.crc))
+        self._ends.append(record.end)
+
+    def _check_identity(self, record: Record) -> None:
+        found = read_json(record.payload).get("memory") if record.kind == IDENTITY else None
+        if record.number or found != self._identity:
+            raise StoreError(
+                f"{self.path} is the journal of another memory than the one it lies in; restore "
+                "the whole folder from one copy"
+            )
+
+    def _check(self, mark: Mark | None) -> None:
+        """Refuse a journal that lacks what was acknowledged."""
+        while mark is not None and not self._has(mark):
+            before = mark
+            with suppress(ValueError):
+                mark = read_mark(self.path.parent)
+            if mark != before:
+                # The writer has taken something back, and the mark with it.
+                continue
+            if before.generation > self.generation:
+                raise StoreError(
+                    f"{self.path} is older than what was acknowledged (journal "
+                    f"{before.generation}); restore the folder from a copy, or remove the file "
+                    "'acknowledged' in it to go on with this one"
+                )
+            if before.end > self.end:
+                raise damaged(self.path, self.end)
+            raise StoreError(
+                f"{self.path} is of another history than 'acknowledged' beside it (byte "
+                f"{before.end:,}); restore both from one copy, or remove 'acknowledged' to go on "
+                "with this journal"
+            )
+
+    def _has(self, mark: Mark) -> bool:
+        if mark.generation != self.generation:
+            # Compaction marks the new journal as soon as it is there.
+            return mark.generation < self.generation
+        if mark.checksum is None:
+            return self._identity is None and mark.end <= self.end
+        return self.checksum_of(mark.records) == mark.checksum
+
+    def _start_writing(self, mark: Mark | None, events: list[str]) -> None:
+        self._out = self._disk.open(self.path, os.O_RDWR)
+        try:
+            # The file `lock` can be removed; as long as its words are there, this cannot.
+            fcntl.flock(self._out, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise StoreError(
+                f"{self.path} is being written by a process whose file 'lock' was removed; end "
+                "that process first"
+            ) from None
+        if torn := os.fstat(self._out).st_size - self.end:
+            os.ftruncate(self._out, self.end)
+            known = mark is not None and mark.generation == self.generation
+            events.append(
+                f"{self.path} had a torn end: {torn:,} bytes from byte {self.end:,} on have been "
+                "cut off; "
+                + (
+                    "none of them was marked as acknowledged"
+                    if known
+                    else "without 'acknowledged' nobody knows whether they were acknowledged"
+                )
+            )
+        os.lseek(self._out, self.end, os.SEEK_SET)
+        self._acknowledged = Acknowledged(self._disk, self.path.parent)
+        # What a reader may have seen must not be gone after a power cut.
+        self._synced = -1
+        self.sync()
+
+    # Following a writer.
+
+    def follow(self, events: list[str]) -> bool:
+        """Take in what has come; False if something was taken back: then open it again."""
+        mark = self._read_mark(events)
+        # Only what was not acknowledged can be taken back.
+        checksum = self._checksums[self._safe]
+        for number in range(self._safe, self.records):
+            head = os.pread(self._file, HEAD.size, self._ends[number])
+            if len(head) < HEAD.size:
+                return False
+            checksum = chained(checksum, HEAD.unpack(head)[1])
+        if checksum != self._checksums[-1]:
+            return False
+        self._scan()
+        if mark is not None and not self._has(mark):
+            return False
+        self._keep_safe(mark)
+        return True
+
+    def _keep_safe(self, mark: Mark | None) -> None:
+        """Remember what cannot be taken back any more."""
+        if mark is not None and mark.generation == self.generation and mark.checksum is not None:
+            self._safe = mark.records
+
+    # Writing.
+
+    def append(self, parts: Sequence[tuple[int, bytes]]) -> list[Record]:
+        """Write records of these kinds and payloads, not durable before `sync`; what they are.
+
+        What could not be read back is refused before anything is written.
+        """
+        self._check_whole()
+        data = b"".join(
+            to_bytes(kind, self.records + i, payload) for i, (kind, payload) in enumerate(parts)
         )
+        found = list(records(memoryview(data), self.end, self.records, self.end))
+        assert len(found) == len(parts)
+        try:
+            write_all(self._disk, self._out, data)
+        except OSError as error:
+            self._truncate()
+            raise StoreError(
+                f"{self.path} could not be written ({error.strerror}); nothing that was "
+                "acknowledged is lost: make room there and go on"
+            ) from error
+        for record in found:
+            self._checksums.append(chained(self._checksums[-1], record.crc))
+            self._ends.append(record.end)
+        return found
 
+    def cut(self, count: int) -> None:
+        """Take back all but so many records, even if they were acknowledged."""
+        del self._checksums[count + 1 :], self._ends[count + 1 :]
+        if count < self._synced:
+            # First, or a crash would leave a mark of what is not there.
+            self._mark()
+        self._truncate()
+        self._synced = min(self._synced, count)
+        self._sync()
 
-def read_record(file: int, path: Path, start: int, number: int) -> Record:
-    """The one record at a place where there must be one."""
-    data = os.pread(file, 1 << 16, start)
-    if (found := record_at(memoryview(data), start, number, start)) is None:
-        data = os.pread(file, LONGEST, start)
+    def _truncate(self) -> None:
+        try:
+            os.ftruncate(self._out, self.end)
+            os.lseek(self._out, self.end, os.SEEK_SET)
+        except OSError:
+            self._broken = True
+
+    def sync(self) -> None:
+        """Return once everything is on disk: it is acknowledged."""
+        if self._synced != self.records:
+            self._sync()
+            self._synced = self.records
+            # A mark that lags is no harm.
+            with suppress(OSError):
+                self._mark()
+
+    def _sync(self) -> None:
+        self._check_whole()
+        try:
+            self._disk.sync(self._out)
+        except OSError as error:
+            # Pages that failed to be written count as clean afterwards: asking again would lie.
+            self._broken = True
+            raise StoreError(
+                f"{self.path} could not be synced ({error.strerror}); nothing that was "
+                "acknowledged is lost: look at the disk, then open the memory again"
+            ) from error
+
+    def _mark(self) -> None:
+        if self._acknowledged is not None:
+            here = self.generation, self.records, self.end, self._checksums[-1]
+            self._acknowledged.mark(Mark(*here))
+
+    def _check_whole(self) -> None:
+        if self._out < 0:
+            raise StoreError(f"{self.path.parent} was opened for reading; open it for writing")
+        if self._broken:
+            raise StoreError(
+                f"{self.path} could not be written before; close the memory and open it again"
+            )
+
+    # Reading.
+
+    def since(self, count: int) -> Iterator[Record]:
+        """The records behind so many, as far as they are known here."""
+        for record in scan(self._file, self._ends[count], count):
+            if record.number >= self.records:
+                break
+            if record.kind != IDENTITY:
+                yield record
+
+    def read(self, start: int, number: int) -> Record:
+        """The one record at a place where there must be one."""
+        head = os.pread(self._file, HEAD.size, start)
+        length = HEAD.unpack(head)[0] if len(head) == HEAD.size else 0
+        data = os.pread(self._file, HEAD.size + min(length, encoding.LONGEST), start)
         found = record_at(memoryview(data), start, number, start)
-    if found is None:
-        raise damaged(path, start)
-    return found
+        if found is None:
+            raise damaged(self.path, start)
+        return found
+
+    def bytes_at(self, start: int, size: int) -> bytes:
+        """What lies at a place."""
+        return os.pread(self._file, size, start)
+
+    def close(self) -> None:
+        """Let go of the files."""
+        if self._acknowledged is not None:
+            self._acknowledged.close()
+        for file in (self._out, self._file):
+            if file >= 0:
+                os.close(file)
+        self._out = self._file = -1
+        self._acknowledged = None
+
+
+def _say(events: list[str], event: str) -> None:
+    """Once."""
+    if event not in events:
+        events.append(event)
 
 
 def damaged(path: Path, start: int) -> StoreError:
@@ -62,69 +373,3 @@ def damaged(path: Path, start: int) -> StoreError:
         "restore the file from a copy, or remove the file 'acknowledged' beside it to go on with "
         "what lies before"
     )
-
-
-@final
-class Journal:
-    """Appends to a journal that ends, or is cut, at `end`."""
-
-    def __init__(self, disk: Disk, path: Path, end: int) -> None:
-        self.path = path
-        self.end = end
-        self._disk = disk
-        self.broken = False
-        self._file = disk.open(path, os.O_RDWR)
-        try:
-            if os.fstat(self._file).st_size > end:
-                os.ftruncate(self._file, end)
-            os.lseek(self._file, end, os.SEEK_SET)
-            # What a reader may have seen must not be gone after a power cut.
-            self.sync()
-        except BaseException:
-            os.close(self._file)
-            raise
-
-    def append(self, data: bytes) -> None:
-        """Write at the end; not yet durable."""
-        self._check_whole()
-        try:
-            write_all(self._disk, self._file, data)
-        except OSError as error:
-            self.cut(self.end)
-            raise StoreError(
-                f"{self.path} could not be written ({error.strerror}); nothing that was "
-                "acknowledged is lost: make room there and go on"
-            ) from error
-        self.end += len(data)
-
-    def cut(self, end: int) -> None:
-        """Take back what was appended behind `end` and not synced."""
-        try:
-            os.ftruncate(self._file, end)
-            os.lseek(self._file, end, os.SEEK_SET)
-        except OSError:
-            self.broken = True
-        self.end = end
-
-    def sync(self) -> None:
-        """Return once everything is on disk."""
-        self._check_whole()
-        try:
-            self._disk.sync(self._file)
-        except OSError as error:
-            # Pages that failed to be written count as clean afterwards: asking again would lie.
-            self.broken = True
-            raise StoreError(
-                f"{self.path} could not be synced ({error.strerror}); nothing that was "
-                "acknowledged is lost: look at the disk, then open the memory again"
-            ) from error
-
-    def _check_whole(self) -> None:
-        if self.broken:
-            raise StoreError(
-                f"{self.path} could not be written before; close the memory and open it again"
-            )
-
-    def close(self) -> None:
-        """Let go of the file."""
-        os.close(self._file)

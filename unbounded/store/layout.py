@@ -1,7 +1,7 @@
 """A memory's folder: which names there are, which format, and how to tell it from a foreign one.
 
     MEMORY/
-      format.json               format, model, settings; written last: it makes the memory
+      format.json               format, identity, model, settings; written last: makes the memory
       journal-GENERATION.log    what was read, in order: the truth (`records.py`)
       acknowledged              how far the journal was promised to be on disk
       snapshot-GENERATION-N/    the state after N records of that journal, rebuilt from it if lost
@@ -21,17 +21,25 @@ from typing import Any
 from unbounded.errors import StoreError
 from unbounded.store import acknowledged, lock
 from unbounded.store.disk import ASIDE, Disk, write_file
+from unbounded.store.records import EMPTY
 from unbounded.store.snapshot import sealed, unsealed
 
-FORMAT = 1
+FORMAT = 2
 """What this version writes, and with the numbered upgrades all that it reads."""
 
 NAME, KIND = "format.json", "unbounded memory"
 
 Upgrade = Callable[[dict[str, Any]], dict[str, Any]]
 
-UPGRADES: dict[int, Upgrade] = {}
-"""From format n to n + 1: what becomes of format.json; told what it says, gives what it should."""
+NEVER = 1 << 62
+"""The first generation of a memory that has none whose journal knows which memory it is of."""
+
+UPGRADES: dict[int, Upgrade] = {1: lambda value: {**value, "id": None, "since": NEVER}}
+"""From format n to n + 1: what becomes of format.json; told what it says, gives what it should.
+
+Format 2: `id` is in the journal's first record too, from generation `since` on, and what is set
+aside has the journal's running checksum.
+"""
 
 _JOURNAL = re.compile(r"journal-(\d{8})\.log")
 _SNAPSHOT = re.compile(r"snapshot-(\d{8})-(\d{12})")
@@ -48,9 +56,20 @@ def snapshot_path(folder: Path, generation: int, records: int) -> Path:
     return folder / f"snapshot-{generation:08}-{records:012}"
 
 
+def journals(folder: Path) -> list[int]:
+    """The generations of which there is a journal."""
+    return [int(m[1]) for path in folder.iterdir() if (m := _JOURNAL.fullmatch(path.name))]
+
+
+def is_part(name: str) -> bool:
+    """Whether a file or folder of that name belongs to a memory, besides those with one name."""
+    kinds = (_JOURNAL, _SNAPSHOT, _STEPS)
+    return name.endswith(ASIDE) or any(kind.fullmatch(name) for kind in kinds)
+
+
 def generation_of(folder: Path) -> int:
     """The generation that counts."""
-    found = [int(m[1]) for path in folder.iterdir() if (m := _JOURNAL.fullmatch(path.name))]
+    found = journals(folder)
     if not found:
         raise StoreError(
             f"{folder} has lost its journal (journal-….log); restore the folder from a copy"
@@ -94,12 +113,15 @@ def is_new(folder: Path) -> bool:
             f"{folder} is not a memory (it has {strange[0]} and no {NAME}); give the folder of a "
             "memory, or one that does not exist yet"
         )
+    first = journal_path(folder, 1)
+    if first.exists() and first.stat().st_size > EMPTY:
+        raise StoreError(f"{folder} has lost its {NAME}; restore that file from a copy")
     return True
 
 
 def write_about(disk: Disk, folder: Path, about: Mapping[str, Any]) -> None:
     """Say what the memory is."""
-    write_file(disk, folder / NAME, sealed({"kind": KIND, "format": FORMAT, **about}))
+    write_file(disk, folder / NAME, sealed({**about, "kind": KIND, "format": FORMAT}))
 
 
 def read_about(folder: Path, upgrades: Mapping[int, Upgrade] = UPGRADES) -> dict[str, Any]:

@@ -1,13 +1,14 @@
 """Where every word came from: its document, line and time; and which words were forgotten."""
 
 from array import array
+from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from jaxtyping import Bool, Int
 
+from unbounded.shapes import Bool, Int
 from unbounded.store.records import Ranges, Words
 
 Spots = Int[np.ndarray, " n"]
@@ -130,6 +131,11 @@ class Ledger:
         taken = np.concatenate([[0], np.cumsum(gaps[:, 1] - gaps[:, 0])])
         passed = np.searchsorted(gaps[:, 0] - taken[:-1], entries, "right")
         return np.asarray(entries + taken[passed])
+
+    def positions_at(self, records: int) -> int:
+        """How many words stand in that many records."""
+        block = bisect_left(self._number, records)
+        return self._first[block] if block < len(self._first) else self.positions
 
     def entries_before(self, position: int) -> int:
         """How many words that are left stand before a position."""

@@ -1,35 +1,42 @@
 """The journal's records: what was read, in the order it was read, as bytes with a checksum.
 
     record   length u32 | crc32 u32 | kind u8, 3 zero bytes | number u64 | payload
-    payload  document: JSON, name and time
+    payload  identity: JSON, which memory this is the journal of; always the first record
+             document: JSON, name and time
              words: time f64, words u32, runs u32, runs × (document, line, words) i32, and the words
              in UTF-8, one a line
              forget: JSON, ranges of positions
 
 The checksum is over all but the length and itself; records are numbered from 0 without a gap.
+Every encoder decodes what it made before anybody writes it: what cannot be read back is refused.
 """
 
 import json
 import struct
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Int
+
+from unbounded.errors import StoreError
+from unbounded.shapes import Int
 
 START = b"unbounded journal 1\n"
 """What a journal begins with."""
 
-DOCUMENT, WORDS, FORGET = 1, 2, 3
+DOCUMENT, WORDS, FORGET, IDENTITY = 1, 2, 3, 7
 
 HEAD = struct.Struct("<IIB3xQ")
 _WORDS = struct.Struct("<dII")
 _UNSUMMED = 8
 
 LONGEST = 1 << 28
-"""A record says it is longer only if it is damaged."""
+"""Bytes of a payload: a longer one is not written, and a record that says so is damaged."""
+
+_RANGE = 64
+"""Bytes that a range of positions takes at most, as JSON."""
 
 Runs = Int[np.ndarray, "runs 3"]
 """Document, line and number of words of each stretch that lies in one line."""
@@ -47,6 +54,7 @@ class Record:
     start: int
     end: int
     payload: memoryview
+    crc: int
 
 
 @dataclass(frozen=True)
@@ -69,7 +77,12 @@ class Words:
 
 
 def to_bytes(kind: int, number: int, payload: bytes) -> bytes:
-    """A record."""
+    """A record; refuses one that could not be read back."""
+    if len(payload) > LONGEST:
+        raise StoreError(
+            f"a record of {len(payload):,} bytes; at most {LONGEST:,} can be read back: give "
+            "shorter words or names"
+        )
     head = HEAD.pack(len(payload), 0, kind, number)
     crc = zlib.crc32(payload, zlib.crc32(head[_UNSUMMED:]))
     return HEAD.pack(len(payload), crc, kind, number) + payload
@@ -96,13 +109,49 @@ def record_at(data: memoryview, start: int, number: int, base: int = 0) -> Recor
         return None
     if zlib.crc32(data[at + _UNSUMMED : end]) != crc:
         return None
-    return Record(kind, number, start, base + end, data[at + HEAD.size : end])
+    return Record(kind, number, start, base + end, data[at + HEAD.size : end], crc)
+
+
+def proved(payload: bytes, same: Callable[[memoryview], bool]) -> bytes:
+    """The bytes, if their decoder gives what they were made of; refuses them otherwise."""
+    try:
+        good = same(memoryview(payload))
+    except (ValueError, KeyError, TypeError):
+        good = False
+    if not good:
+        raise StoreError(
+            "words, names, lines or times that could not be read back as they are; give words "
+            "without line ends and lines below 2,147,483,648"
+        )
+    return payload
 
 
 def words_payload(time: float, runs: Runs, words: Sequence[str]) -> bytes:
     """A block of words, as bytes."""
     table = np.ascontiguousarray(runs, "<i4").tobytes()
-    return _WORDS.pack(time, len(words), len(runs)) + table + "\n".join(words).encode()
+    payload = _WORDS.pack(time, len(words), len(runs)) + table + "\n".join(words).encode()
+
+    def same(data: memoryview) -> bool:
+        found = read_words(data)
+        return found.words == list(words) and np.array_equal(found.runs, runs)
+
+    return proved(payload, same)
+
+
+def fitting(words: Sequence[str]) -> Iterator[slice]:
+    """Stretches of words that can each be a record; a word that is too long by itself is one."""
+    # At most four bytes a letter, a line end, and a run of its own; mostly that is all.
+    if 4 * sum(map(len, words)) + 16 * len(words) + _WORDS.size <= LONGEST:
+        yield slice(0, len(words))
+        return
+    first, size = 0, _WORDS.size
+    for at, word in enumerate(words):
+        more = len(word.encode("utf-8", "replace")) + 16
+        if size + more > LONGEST and at > first:
+            yield slice(first, at)
+            first, size = at, _WORDS.size
+        size += more
+    yield slice(first, len(words))
 
 
 def read_words(payload: memoryview) -> Words:
@@ -117,7 +166,8 @@ def read_words(payload: memoryview) -> Words:
 
 def json_payload(value: Mapping[str, Any]) -> bytes:
     """A small value, as bytes."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    payload = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    return proved(payload, lambda data: read_json(data) == value)
 
 
 def read_json(payload: memoryview) -> dict[str, Any]:
@@ -128,9 +178,11 @@ def read_json(payload: memoryview) -> dict[str, Any]:
     return value
 
 
-def ranges_payload(ranges: Ranges) -> bytes:
-    """Ranges of positions, as bytes."""
-    return json_payload({"ranges": [[start, stop] for start, stop in ranges]})
+def ranges_payloads(ranges: Ranges) -> list[bytes]:
+    """Ranges of positions, as bytes of one record or of several."""
+    most = max(LONGEST // _RANGE, 1)
+    every = [[start, stop] for start, stop in ranges]
+    return [json_payload({"ranges": every[i : i + most]}) for i in range(0, len(every), most)]
 
 
 def read_ranges(payload: memoryview) -> Ranges:
@@ -139,3 +191,18 @@ def read_ranges(payload: memoryview) -> Ranges:
     if not ranges:
         raise ValueError("no ranges")
     return ranges
+
+
+def identity_parts(identity: str | None) -> list[tuple[int, bytes]]:
+    """Kind and payload of the first record; journals of old memories have none."""
+    return [] if identity is None else [(IDENTITY, json_payload({"memory": identity}))]
+
+
+def new_journal(identity: str | None) -> bytes:
+    """What a journal holds in which nothing has been written down yet."""
+    first = [to_bytes(kind, 0, payload) for kind, payload in identity_parts(identity)]
+    return START + b"".join(first)
+
+
+EMPTY = len(new_journal("0" * 16))
+"""How long such a journal is; those of old memories are shorter."""

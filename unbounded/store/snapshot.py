@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from unbounded.errors import StoreError
+from unbounded.files import parse_json
 from unbounded.room import roomy
 from unbounded.store.disk import ASIDE, Disk, sync_folder, write_all, write_file
 
@@ -44,6 +45,8 @@ class Snapshot:
     """How many words these hold, forgotten ones among them."""
     entries: int
     """How many of them are in the state."""
+    checksum: int | None = None
+    """The journal's running checksum there; None in what was written in format 1."""
 
 
 def write_snapshot(disk: Disk, about: Snapshot, arrays: Mapping[str, np.ndarray]) -> None:
@@ -168,7 +171,7 @@ def sealed(value: Mapping[str, Any]) -> bytes:
 
 def unsealed(data: bytes) -> dict[str, Any]:
     """What was sealed; `ValueError` if it is not as it was."""
-    value = json.loads(data)
+    value = parse_json(data)
     if not isinstance(value, dict) or value.pop("crc32", None) != _seal(value):
         raise ValueError("its checksum is wrong")
     return value

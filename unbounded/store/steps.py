@@ -19,8 +19,9 @@ from typing import Any, final
 import numpy as np
 
 from unbounded.errors import StoreError
+from unbounded.store import records
 from unbounded.store.disk import Disk, write_all
-from unbounded.store.records import HEAD, LONGEST, record_at, to_bytes
+from unbounded.store.records import HEAD, record_at, to_bytes
 from unbounded.store.snapshot import Snapshot
 
 START = b"unbounded steps 1\n"
@@ -150,7 +151,7 @@ def _arrays(step: Step, place: tuple[int, int], kind: int) -> Arrays:
 def _end(file: int, at: int) -> int:
     """Where the record at a place says that it ends; the place itself if there is none."""
     head = os.pread(file, HEAD.size, at)
-    if len(head) < HEAD.size or (length := HEAD.unpack(head)[0]) > LONGEST:
+    if len(head) < HEAD.size or (length := HEAD.unpack(head)[0]) > records.LONGEST:
         return at
     return at + HEAD.size + int(length)
 
@@ -236,7 +237,7 @@ def _true_end(file: int, at: int) -> int | None:
     start = at + HEAD.size + _LENGTH.size
     try:
         (length,) = _LENGTH.unpack(os.pread(file, _LENGTH.size, start - _LENGTH.size))
-        table = json.loads(os.pread(file, min(length, LONGEST), start))["arrays"]
+        table = json.loads(os.pread(file, min(length, records.LONGEST), start))["arrays"]
         sizes = [int(np.dtype(kind).itemsize * np.prod(shape)) for _, kind, shape in table]
         return int(start + length + sum(sizes))
     except (struct.error, ValueError, KeyError, TypeError):

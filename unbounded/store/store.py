@@ -1,8 +1,7 @@
 """A memory's folder, opened: journal, ledger and snapshots together, for one writer or a reader."""
 
-import os
+import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, final
 
@@ -10,11 +9,10 @@ import numpy as np
 
 from unbounded.errors import StoreError
 from unbounded.store.acknowledged import NAME as MARK
-from unbounded.store.acknowledged import Acknowledged, read_mark
-from unbounded.store.aside import Aside
+from unbounded.store.aside import Aside, History
 from unbounded.store.compaction import compact
 from unbounded.store.disk import Disk, RealDisk, write_file
-from unbounded.store.journal import Journal, check_start, damaged, read_record, scan
+from unbounded.store.journal import Journal
 from unbounded.store.layout import (
     folder_bytes,
     generation_of,
@@ -30,22 +28,23 @@ from unbounded.store.lock import Lock
 from unbounded.store.records import (
     DOCUMENT,
     FORGET,
-    START,
     WORDS,
     Ranges,
     Record,
     Runs,
     Words,
     json_payload,
-    ranges_payload,
+    new_journal,
+    ranges_payloads,
     read_json,
     read_ranges,
     read_words,
-    records,
-    to_bytes,
     words_payload,
 )
 from unbounded.store.snapshot import Snapshot
+
+_TRIES = 8
+"""How often a reader looks for a journal that is compacted meanwhile."""
 
 
 def create(folder: Path, about: Mapping[str, Any], disk: Disk) -> None:
@@ -55,15 +54,16 @@ def create(folder: Path, about: Mapping[str, Any], disk: Disk) -> None:
     try:
         # Another process may have been first.
         if is_new(folder):
+            identity = secrets.token_hex(8)
             remove(folder / MARK)
-            write_file(disk, journal_path(folder, 1), START)
-            write_about(disk, folder, about)
+            write_file(disk, journal_path(folder, 1), new_journal(identity))
+            write_about(disk, folder, {**about, "id": identity, "since": 1})
     finally:
         lock.release()
 
 
 @final
-class Store:
+class Store(History):
     """What was read, where it came from, and the states that were set aside.
 
     A writer holds the lock from here to `close`, cuts a torn tail off and says so in `events`. A
@@ -76,54 +76,47 @@ class Store:
         self.events: list[str] = []
         if is_new(folder):
             raise StoreError(f"{folder} does not exist; give the folder of a memory")
+        self.writes = write
         self._lock = Lock(self.disk, folder) if write else None
-        self._file = -1
         self._journal: Journal | None = None
-        self._mark: Acknowledged | None = None
-        self._synced = 0
-        self.aside = Aside(self.disk, folder, self.marker, self._valid, self.events)
+        self.aside = Aside(self.disk, folder, self, self.events)
         try:
             self.about = read_about(folder)
-            self._open_generation()
-            if write:
-                self._start_writing()
+            self._open()
         except BaseException:
             self.close()
             raise
 
-    def _open_generation(self) -> None:
+    def _open(self) -> None:
         """Read the journal that counts from its beginning."""
-        for tries in range(8):
+        self._close_journal()
+        self.ledger = Ledger()
+        self._forgets: list[tuple[int, int]] = []
+        for tries in range(_TRIES):
             self.generation = generation_of(self.folder)
             self.path = journal_path(self.folder, self.generation)
-            if self._file >= 0:
-                os.close(self._file)
-                self._file = -1
+            identity = None if self.old else self.about["id"]
+            where = self.disk, self.path, self.generation, identity
             try:
-                # Before the journal, which may grow meanwhile but never shrinks below it.
-                mark = read_mark(self.folder, self.generation)
-                self._file = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+                self._journal = Journal(*where, self._take, self.events, write=self.writes)
                 break
             except FileNotFoundError:
                 # It was compacted a moment ago.
-                if tries == 7:
+                if tries == _TRIES - 1:
                     raise
-        if mark is None:
-            self.events.append(f"{self.folder / MARK} is damaged and was not used")
-        check_start(self._file, self.path)
-        self.ledger = Ledger()
-        self._forgets: list[tuple[int, int]] = []
-        self.records, self.end = 0, len(START)
-        self._scan()
-        if self.end < (mark or 0):
-            raise damaged(self.path, self.end)
+        if self.writes:
+            remove_litter(self.folder, self.generation)
 
-    def _scan(self) -> int:
-        """Take in the records that have come; how many words."""
-        before = self.ledger.positions
-        for record in scan(self._file, self.end, self.records):
-            self._take(record)
-        return self.ledger.positions - before
+    @property
+    def old(self) -> bool:
+        """Whether the journal is of a format in which nothing says which memory it is of."""
+        return self.generation < int(self.about["since"])
+
+    def renew(self) -> None:
+        """From the next compaction on the journal knows which memory it is of."""
+        since = {"id": self.about["id"] or secrets.token_hex(8), "since": self.generation + 1}
+        self.about = {**self.about, **since}
+        write_about(self.disk, self.folder, self.about)
 
     def _take(self, record: Record) -> None:
         try:
@@ -143,20 +136,23 @@ class Store:
                 f"{self.path} makes no sense at byte {record.start:,} ({error}); "
                 "restore the file from a copy"
             ) from None
-        self.records, self.end = record.number + 1, record.end
 
-    def _start_writing(self) -> None:
-        torn = os.fstat(self._file).st_size - self.end
-        self._journal = Journal(self.disk, self.path, self.end)
-        if torn:
-            self.events.append(
-                f"{self.path} had a torn end: {torn:,} bytes from byte {self.end:,} on were never "
-                "acknowledged and have been cut off"
-            )
-        remove_litter(self.folder, self.generation)
-        if self._mark is None:
-            self._mark = Acknowledged(self.disk, self.folder)
-        self._acknowledge()
+    @property
+    def journal(self) -> Journal:
+        """The journal, as long as it is open."""
+        if self._journal is None:
+            raise StoreError(f"{self.folder} was closed; open it again")
+        return self._journal
+
+    @property
+    def records(self) -> int:
+        """How many records the journal has."""
+        return self.journal.records
+
+    @property
+    def end(self) -> int:
+        """Where they end."""
+        return self.journal.end
 
     # What only the writer may do.
 
@@ -171,47 +167,30 @@ class Store:
         parts = [(DOCUMENT, json_payload({"name": name, "time": time})) for name in fresh]
         numbers = {name: len(self.ledger.documents) + i for i, name in enumerate(fresh)}
         known = [numbers.get(name, self.ledger.number_of(name) or 0) for name in documents]
-        numbered = np.asarray(runs, np.int32).copy()
-        numbered[:, 0] = np.array(known, np.int32)[runs[:, 0]]
+        numbered = np.asarray(runs, np.int64).copy()
+        numbered[:, 0] = np.array(known, np.int64)[runs[:, 0]]
         self._append([*parts, (WORDS, words_payload(time, numbered, words))])
 
     def forget(self, ranges: Ranges) -> None:
         """Write down that words are forgotten, durable when it returns."""
-        self._append([(FORGET, ranges_payload(ranges))])
+        self._append([(FORGET, payload) for payload in ranges_payloads(ranges)])
         self.sync()
         self.aside.forget()
 
     def _append(self, parts: Sequence[tuple[int, bytes]]) -> None:
-        data = b"".join(
-            to_bytes(kind, self.records + i, part) for i, (kind, part) in enumerate(parts)
-        )
-        self._writing.append(data)
-        for record in records(memoryview(data), self.end, self.records, self.end):
+        for record in self.journal.append(parts):
             self._take(record)
 
-    def undo(self, end: int) -> None:
-        """Take back what was appended behind `end` and not synced; the ledger is read again."""
-        self._writing.cut(end)
-        self._open_generation()
+    def undo(self, records: int) -> None:
+        """Take back all but so many records, synced or not; the ledger is read again."""
+        self.aside.stop()
+        self.journal.cut(records)
+        self._open()
+        self.aside.forget()
 
     def sync(self) -> None:
         """Return once all that was appended is on disk: it is acknowledged."""
-        if self._synced < self.end:
-            self._writing.sync()
-            self._acknowledge()
-
-    def _acknowledge(self) -> None:
-        self._synced = self.end
-        # A mark that lags is no harm.
-        if self._mark is not None:
-            with suppress(OSError):
-                self._mark.mark(self.generation, self.end)
-
-    @property
-    def _writing(self) -> Journal:
-        if self._journal is None:
-            raise StoreError(f"{self.folder} was opened for reading; open it for writing")
-        return self._journal
+        self.journal.sync()
 
     def snapshot(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Set a state aside, the one after all records so far; older ones are then removed."""
@@ -225,16 +204,14 @@ class Store:
         """
         self.sync()
         self.aside.close()
-        self._writing.close()
-        self._journal = None
         try:
-            later = self.generation + 1
-            compact(self.disk, self.folder, later, self.ledger, self.blocks(), arrays)
+            later, identity = self.generation + 1, self.about["id"]
+            given = self.ledger, self.blocks(), arrays
+            compact(self.disk, self.folder, later, identity, *given)
         finally:
             # The new one or, if that could not be written, the old one as it was.
             try:
-                self._open_generation()
-                self._start_writing()
+                self._open()
                 newest = self.snapshots()[:1]
                 there = newest and newest[0].records == self.records
                 self.aside.go_on_from(newest[0] if there else None, None)
@@ -249,23 +226,36 @@ class Store:
 
     def refresh(self) -> int | None:
         """Follow the writer: how many words have come; None if what was there has changed."""
-        if generation_of(self.folder) != self.generation:
-            self._open_generation()
+        before, forgets = self.ledger.positions, len(self._forgets)
+        if generation_of(self.folder) != self.generation or not self.journal.follow(self.events):
+            self._open()
             return None
-        forgets = len(self._forgets)
-        came = self._scan()
-        return None if len(self._forgets) > forgets else came
+        return None if len(self._forgets) > forgets else self.ledger.positions - before
 
     def snapshots(self) -> list[Snapshot]:
         """Those from which the present state can be reached, newest first."""
         return self.aside.snapshots()
 
-    def _valid(self, snapshot: Snapshot) -> bool:
-        """Whether nothing that it has seen was forgotten since; and it is not ahead of us."""
-        return snapshot.end <= self.end and all(
-            first >= snapshot.positions
-            for number, first in self._forgets
-            if number >= snapshot.records
+    def catch_up(self) -> None:
+        """Know at least as much as what the writer has set aside so far."""
+        if not self.writes:
+            self.refresh()
+
+    def known(self, snapshot: Snapshot) -> bool:
+        """Whether it was set aside at a place of this journal."""
+        records, checksum = snapshot.records, snapshot.checksum
+        # What was written in format 1 says no more than how long the journal was.
+        same = self.journal.checksum_of(records) == checksum or (self.old and checksum is None)
+        where = snapshot.end, snapshot.positions
+        return same and where == (self.journal.end_of(records), self.ledger.positions_at(records))
+
+    def valid(self, snapshot: Snapshot) -> bool:
+        """Whether that is so, and nothing that it has seen was forgotten since."""
+        positions = snapshot.positions
+        return (
+            self.known(snapshot)
+            and all(first >= positions for n, first in self._forgets if n >= snapshot.records)
+            and self.ledger.entries_before(positions) == snapshot.entries
         )
 
     def replay(self, start: Snapshot | None = None) -> Iterator[list[str]]:
@@ -277,11 +267,8 @@ class Store:
 
     def blocks(self, start: Snapshot | None = None) -> Iterator[tuple[Words, Left]]:
         """Each block of words as it was read, and which of them are left."""
-        end, number = (len(START), 0) if start is None else (start.end, start.records)
         position = 0 if start is None else start.positions
-        for record in scan(self._file, end, number):
-            if record.number >= self.records:
-                break
+        for record in self.journal.since(0 if start is None else start.records):
             if record.kind == WORDS:
                 words = read_words(record.payload)
                 yield words, self.ledger.kept(position, words.count)
@@ -296,8 +283,7 @@ class Store:
         first, last = self.ledger.blocks_of(np.array([start, stop - 1])).tolist()
         for block in range(first, last + 1):
             position, number, at = self.ledger.block(block)
-            record = read_record(self._file, self.path, at, number)
-            words = read_words(record.payload).words
+            words = read_words(self.journal.read(at, number).payload).words
             part = range(max(start - position, 0), min(stop - position, len(words)))
             left = self.ledger.kept(position, len(words))
             out += [words[i] for i in part if left[i]]
@@ -305,10 +291,9 @@ class Store:
 
     def marker(self) -> Snapshot:
         """Where the journal stands, for `replay` to go on from."""
-        ledger = self.ledger
-        return Snapshot(
-            self.folder, self.generation, self.records, self.end, ledger.positions, ledger.entries
-        )
+        ledger, records = self.ledger, self.records
+        here = self.folder, self.generation, records, self.end, ledger.positions, ledger.entries
+        return Snapshot(*here, self.journal.checksum_of(records))
 
     def documents_left(self) -> list[Document]:
         """The documents of which there is a word left."""
@@ -319,7 +304,6 @@ class Store:
 
     def verify(self) -> int:
         """Read every record's checksum again; how many words can be read."""
-        check_start(self._file, self.path)
         return sum(words.count for words, _ in self.blocks())
 
     @property
@@ -330,17 +314,17 @@ class Store:
     @property
     def closed(self) -> bool:
         """Whether it was closed."""
-        return self._file < 0
+        return self._journal is None
 
     def close(self) -> None:
         """Let go of everything; what was appended and not synced may be lost in a power cut."""
         self.aside.close()
-        for part in (self._journal, self._mark):
-            if part is not None:
-                part.close()
-        if self._file >= 0:
-            os.close(self._file)
+        self._close_journal()
         if self._lock is not None:
             self._lock.release()
-        self._journal = self._mark = self._lock = None
-        self._file = -1
+        self._lock = None
+
+    def _close_journal(self) -> None:
+        if self._journal is not None:
+            self._journal.close()
+        self._journal = None

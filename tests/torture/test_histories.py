@@ -1,0 +1,82 @@
+"""Files of one memory in the place of another's: refused or said, never a silent change."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Torture
+from tests.torture.places import PLACES, Place, files_of, fresh
+from unbounded.errors import StoreError
+
+HARMLESS = {"lock", "kept-mind"}
+SAMPLE = 3
+
+
+def crossed(place: Place, one: Path, other: Path, target: Path, torture: Torture) -> int:
+    """Put each file and each folder of one into a copy of the other; how many."""
+    expected, _ = place.known(fresh(other, target))
+    names = files_of(one) + sorted(p.name for p in one.iterdir() if p.is_dir())
+    # A journal that only goes on further is what a crash before the mark leaves.
+    names = [name for name in names if not _begins_as(one / name, other / name)]
+    if not torture.whole:
+        names = [names[i] for i in torture.random.permutation(len(names))[:SAMPLE]]
+    for name in names:
+        for without in (None, "acknowledged"):
+            folder = fresh(other, target)
+            if without is not None:
+                (folder / without).unlink()
+            if (folder / name).is_dir():
+                shutil.rmtree(folder / name)
+            (folder / name).parent.mkdir(exist_ok=True)
+            copy = shutil.copytree if (one / name).is_dir() else shutil.copy
+            copy(one / name, folder / name)
+            try:
+                found, said = place.known(folder)
+            except StoreError as error:
+                assert len(str(error).splitlines()) == 1  # noqa: PT017
+                continue
+            where = f"{name} of another history, without {without}, seed {torture.seed}: {said}"
+            assert found == expected or said, where
+            if without is None and name not in HARMLESS:
+                assert found == expected, where
+    return 2 * len(names)
+
+
+def _begins_as(longer: Path, journal: Path) -> bool:
+    there = journal.name.startswith("journal") and journal.exists()
+    return there and longer.read_bytes().startswith(journal.read_bytes())
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("place", PLACES, ids=lambda place: place.name)
+def test_files_of_another_memory_are_never_taken_in_silence(
+    tmp_path: Path, place: Place, torture: Torture
+) -> None:
+    cases = 0
+    for number in range(torture.cases(1, 3)):
+        seed = torture.seed % 1000 + 20 * number
+        for name, start in (("a", seed), ("b", seed + 10)):
+            place.fill(tmp_path / f"{name}{number}", start)
+        a, b = tmp_path / f"a{number}", tmp_path / f"b{number}"
+        cases += crossed(place, a, b, tmp_path / "m", torture)
+        cases += crossed(place, b, a, tmp_path / "m", torture)
+    torture.tell("files of another memory", place.name, cases)
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("place", PLACES, ids=lambda place: place.name)
+def test_files_of_an_earlier_time_are_never_taken_in_silence(
+    tmp_path: Path, place: Place, torture: Torture
+) -> None:
+    """Two futures of one past: a backup that was restored and went on otherwise."""
+    cases = 0
+    for number in range(torture.cases(1, 2)):
+        past, a, b = (tmp_path / f"{name}{number}" for name in ("past", "a", "b"))
+        place.fill(past, torture.seed % 1000 + number)
+        for future, more in ((a, 3), (b, 4)):
+            place.known(fresh(past, future), more)
+        cases += crossed(place, a, b, tmp_path / "m", torture)
+        cases += crossed(place, past, b, tmp_path / "m", torture)
+        cases += crossed(place, b, past, tmp_path / "m", torture)
+    torture.tell("files of another future of the same memory", place.name, cases)

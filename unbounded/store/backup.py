@@ -1,0 +1,246 @@
+"""A copy of a memory while it is written: consistent, gone on with where it stopped, verified.
+
+The journal only grows, and what was acknowledged of it never changes: so a copy of that much is
+the memory as it was at that moment. A backup is a memory's folder; the next one brings what has
+come since, and after a compaction, all.
+"""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from unbounded.errors import StoreError
+from unbounded.store import acknowledged, lock
+from unbounded.store.disk import ASIDE, Disk, RealDisk, sync_folder, write_all, write_file
+from unbounded.store.journal import Journal
+from unbounded.store.layout import (
+    NAME,
+    is_part,
+    journal_path,
+    journals,
+    read_about,
+    remove,
+    remove_litter,
+    snapshot_paths,
+)
+from unbounded.store.lock import Lock
+from unbounded.store.records import START
+from unbounded.store.snapshot import ARRAYS, MANIFEST, Snapshot, read_arrays
+from unbounded.store.store import Store
+
+_PIECE = 1 << 24
+"""Bytes of records that are copied, and synced, at once."""
+
+_TRIES = 8
+"""How often it is begun again because the memory was compacted meanwhile."""
+
+
+@dataclass(frozen=True)
+class Backup:
+    """What a backup holds, and how many bytes had to be copied for it this time."""
+
+    words: int
+    records: int
+    copied: int
+
+
+def backup(
+    memory: str | Path,
+    target: str | Path,
+    *,
+    disk: Disk | None = None,
+    show: Callable[[int, int], None] = lambda done, total: None,
+) -> Backup:
+    """Bring a memory's backup up to date, or make it; the memory may be written meanwhile.
+
+    Stopped in the middle it is gone on with the next time. Verified when it returns.
+    """
+    try:
+        return _backup(Path(memory), Path(target), disk or RealDisk(), show)
+    except OSError as error:
+        raise StoreError(
+            f"{target} could not be written ({error.strerror}); what is there stays good: make "
+            "room and run it again"
+        ) from error
+
+
+def restore(
+    source: str | Path,
+    memory: str | Path,
+    *,
+    disk: Disk | None = None,
+    show: Callable[[int, int], None] = lambda done, total: None,
+) -> Backup:
+    """Make a memory from its backup, where none is yet; verified when it returns."""
+    if (Path(memory) / NAME).exists():
+        raise StoreError(f"{memory} is a memory already; give a folder that does not exist yet")
+    return backup(source, memory, disk=disk, show=show)
+
+
+def _backup(folder: Path, target: Path, disk: Disk, show: Callable[[int, int], None]) -> Backup:
+    read_about(folder)
+    _check_target(folder, target)
+    target.mkdir(parents=True, exist_ok=True)
+    held = Lock(disk, target)
+    try:
+        for _ in range(_TRIES):
+            source = Store(folder, write=False)
+            try:
+                return _copied(source, target, disk, show)
+            except FileNotFoundError:
+                # Compacted meanwhile, or a snapshot was replaced by a newer one.
+                continue
+            finally:
+                source.close()
+    finally:
+        held.release()
+    raise StoreError(f"{folder} is compacted all the time; run it again later")
+
+
+def _check_target(folder: Path, target: Path) -> None:
+    names = [path.name for path in target.iterdir()] if target.exists() else []
+    known = {NAME, lock.NAME, acknowledged.NAME}
+    if strange := sorted(name for name in names if name not in known and not is_part(name)):
+        raise StoreError(f"{target} is no backup (it has {strange[0]}); give another folder")
+    if NAME in names and _origin(target) != _origin(folder):
+        raise StoreError(f"{target} is of another memory than {folder}; give another folder")
+
+
+def _origin(folder: Path) -> tuple[object, ...]:
+    about = read_about(folder)
+    return about["id"], about["created"], about["model"]["fingerprint"]
+
+
+def _copied(source: Store, target: Path, disk: Disk, show: Callable[[int, int], None]) -> Backup:
+    generation, count = source.generation, source.journal.acknowledged
+    path = journal_path(target, generation)
+    had = journals(target)
+    copied = 0
+    if had and max(had) > generation:
+        raise StoreError(f"{target} is newer than {source.folder}; give another folder")
+    if not had:
+        write_file(
+            disk, path, source.journal.bytes_at(0, source.journal.end_of(source.journal.first) or 0)
+        )
+    elif generation not in had:
+        copied += _whole(source, count, path, disk)
+    identity = None if source.old else source.about["id"]
+    where = disk, path, generation, identity, lambda record: None, list[str]()
+    journal = Journal(*where, write=True)
+    try:
+        if journal.records > count or not _same(journal, source.journal, journal.records):
+            raise StoreError(
+                f"{target} went on otherwise than {source.folder}, or was restored from elsewhere; "
+                "give another folder"
+            )
+        copied += _append(source, journal, count, show)
+    finally:
+        journal.close()
+    copied += _snapshot(source, target, generation, count, disk)
+    copy = Journal(*where, write=False)
+    try:
+        _verify(source, copy, count)
+    finally:
+        copy.close()
+    data = (source.folder / NAME).read_bytes()
+    if not (target / NAME).exists() or (target / NAME).read_bytes() != data:
+        write_file(disk, target / NAME, data)
+    remove_litter(target, generation)
+    return Backup(source.ledger.positions_at(count), count, copied)
+
+
+def _same(one: Journal, other: Journal, count: int) -> bool:
+    return one.checksum_of(count) == other.checksum_of(count)
+
+
+def _whole(source: Store, count: int, path: Path, disk: Disk) -> int:
+    """Copy the whole journal beside an older one; the rename is the switch."""
+    aside = path.with_name(path.name + ASIDE)
+    end = source.journal.end_of(count) or len(START)
+    file = disk.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    try:
+        for at in range(0, end, _PIECE):
+            write_all(disk, file, source.journal.bytes_at(at, min(_PIECE, end - at)))
+        disk.sync(file)
+    finally:
+        os.close(file)
+    disk.replace(aside, path)
+    sync_folder(disk, path.parent)
+    return end
+
+
+def _append(source: Store, journal: Journal, count: int, show: Callable[[int, int], None]) -> int:
+    """Bring the records over that are missing; how many bytes."""
+    start = journal.end
+    for parts in _batches(source, journal.records, count):
+        journal.append(parts)
+        journal.sync()
+        show(journal.end, source.journal.end_of(count) or 0)
+    return journal.end - start
+
+
+def _batches(source: Store, first: int, count: int) -> Iterator[list[tuple[int, bytes]]]:
+    parts: list[tuple[int, bytes]] = []
+    size = 0
+    for record in source.journal.since(first):
+        if record.number >= count:
+            break
+        parts.append((record.kind, bytes(record.payload)))
+        size += len(record.payload)
+        if size >= _PIECE:
+            yield parts
+            parts, size = [], 0
+    if parts:
+        yield parts
+
+
+def _snapshot(source: Store, target: Path, generation: int, count: int, disk: Disk) -> int:
+    """Copy the newest state that was set aside before, so that little has to be read again."""
+    found = [one for one in source.snapshots() if one.records <= count]
+    if source.generation != generation:
+        raise FileNotFoundError
+    copied = 0
+    for snapshot in found[:1]:
+        there = target / snapshot.path.name
+        if not there.exists():
+            copied = _copy_folder(snapshot, there, disk)
+        for old in snapshot_paths(target, generation):
+            if old != there:
+                remove(old)
+    return copied
+
+
+def _copy_folder(snapshot: Snapshot, there: Path, disk: Disk) -> int:
+    aside = there.with_name(there.name + ASIDE)
+    shutil.rmtree(aside, ignore_errors=True)
+    aside.mkdir()
+    for name in (ARRAYS, MANIFEST):
+        file = disk.open(aside / name, os.O_WRONLY | os.O_CREAT)
+        try:
+            with (snapshot.path / name).open("rb") as data:
+                while piece := data.read(_PIECE):
+                    write_all(disk, file, piece)
+            disk.sync(file)
+        finally:
+            os.close(file)
+    disk.replace(aside, there)
+    sync_folder(disk, there.parent)
+    return sum((there / name).stat().st_size for name in (ARRAYS, MANIFEST))
+
+
+def _verify(source: Store, copy: Journal, count: int) -> None:
+    """Read all of it again; a backup that is not what it should be is no backup."""
+    good = copy.records == count and _same(copy, source.journal, count)
+    folder = copy.path.parent
+    try:
+        for path in snapshot_paths(folder, copy.generation):
+            read_arrays(path)
+    except (ValueError, KeyError):
+        good = False
+    if not good:
+        raise StoreError(
+            f"{folder} cannot be read back as {source.folder} is; check that one, and look at the "
+            "disk"
+        )
