@@ -47,3 +47,9 @@ def address(tmp_path_factory: pytest.TempPathFactory, model: Pretrained) -> Iter
 @pytest.fixture
 def client(address: str) -> Client:
     return Client(address)
+
+
+@pytest.fixture(scope="session")
+def whole(request: pytest.FixtureRequest) -> bool:
+    """Whether an attack is made in full, as under `make torture`, or as a sample."""
+    return bool(request.config.getoption("--torture", default=False))

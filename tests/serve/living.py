@@ -10,17 +10,22 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.client import HTTPResponse
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx2
 import uvicorn
 
 from unbounded.lm import Pretrained
 from unbounded.serve.app import create_app
+from unbounded.serve.connections import configured
+from unbounded.serve.keys import Keys
 from unbounded.serve.observing import Observer
 
 ROOT = Path(__file__).parents[2]
+SECRET = "wugglesecret"
 CLIENTS: list[httpx2.Client] = []
 """Closed when all tests are done."""
 
@@ -75,15 +80,7 @@ def living(root: Path, model: Pretrained, **more: Any) -> Iterator[str]:
     root.mkdir(exist_ok=True)
     app = create_app(root, model, observer=more.pop("observer", Observer(quiet=True)), **more)
     listening = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(
-        uvicorn.Config(
-            app,
-            lifespan="on",
-            log_config=None,
-            server_header=False,
-            timeout_graceful_shutdown=10,
-        )
-    )
+    server = uvicorn.Server(configured(app))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()
     try:
@@ -99,11 +96,15 @@ def living(root: Path, model: Pretrained, **more: Any) -> Iterator[str]:
 
 
 @contextmanager
-def process(root: Path, model: Path, *more: str) -> Iterator[tuple[str, "subprocess.Popen[str]"]]:
+def process(
+    root: Path, model: Path, *more: str, descriptors: tuple[int, int] | None = None
+) -> Iterator[tuple[str, "subprocess.Popen[str]"]]:
     """The installed command in a process of its own, and its address."""
     options = ("--port", "0", "--threads", "2", *more)
+    few = [] if descriptors is None else ["prlimit", f"--nofile={descriptors[0]}:{descriptors[1]}"]
+    command = [sys.executable, "-m", "unbounded", "serve", str(root), "--model", str(model)]
     child = subprocess.Popen(
-        [sys.executable, "-m", "unbounded", "serve", str(root), "--model", str(model), *options],
+        [*few, *command, *options],
         stderr=subprocess.PIPE,
         text=True,
         cwd=ROOT,
@@ -141,3 +142,36 @@ def wait_for(url: str) -> None:
             pass
         time.sleep(0.1)
     raise AssertionError("the service never became ready")
+
+
+def connected(url: str) -> socket.socket:
+    """A bare connection to a service."""
+    place = urlsplit(url)
+    return socket.create_connection((place.hostname, place.port), timeout=30)
+
+
+def answered(line: socket.socket) -> tuple[int, bytes]:
+    """The status and body of the next answer on a bare connection."""
+    response = HTTPResponse(line)
+    response.begin()
+    return response.status, response.read()
+
+
+def head(method: str, path: str, *headers: str, host: str = "127.0.0.1") -> bytes:
+    """The head of a request, as it stands."""
+    return "\r\n".join([f"{method} {path} HTTP/1.1", f"Host: {host}", *headers, "", ""]).encode()
+
+
+class Running:
+    """A service in a process of its own, with keys, and what it said."""
+
+    def __init__(self, root: Path, url: str, child: "subprocess.Popen[str]") -> None:
+        self.root, self.url, self.child = root, url, child
+        keys = Keys(root)
+        asked = {"boss": ([], "write"), "ann": (["ann"], "write"), "guest": (["ann"], "read")}
+        self.tokens = {name: keys.add(name, *given)[1] for name, given in asked.items()}
+        self.nobody = Client(url)
+        self.boss, self.ann, self.guest = (Client(url, self.tokens[name]) for name in asked)
+        for name in ("ann", "bob"):
+            self.boss.post("/v1/memories", name=name)
+            self.boss.post(f"/v1/memories/{name}/read", text=f"It is {SECRET}.", document="d")

@@ -119,8 +119,26 @@ def test_tokens_are_as_good_as_text(official: openai.OpenAI, address: str) -> No
     assert sum(found.token_logprobs) == pytest.approx(sum(texts.token_logprobs))
     two = official.completions.create(prompt=[tokens, tokens[:1]], **asked)  # type: ignore[call-overload]
     assert len(two.choices) == 2
-    assert client.post("/tokenize", prompt="</s>")["count"] == 1
+    end = client.get("/tokenizer_info")["eos_token"]
+    assert client.post("/tokenize", prompt=end)["count"] == 1
     assert client.refused(422, "POST", "/detokenize", {"tokens": [10**6]}) == "bad_token"
+
+
+def test_names_of_reserved_words_are_text_like_any_other(
+    official: openai.OpenAI, address: str
+) -> None:
+    client = Client(address)
+    (end,) = client.post("/tokenize", prompt=client.get("/tokenizer_info")["eos_token"])["tokens"]
+    begin = client.get("/tokenizer_info")["vocab_size"] - 2
+    for text in ("</s>", "<unk>", "say </s> <unk> aloud", "</S>"):
+        tokens = client.post("/tokenize", prompt=text)["tokens"]
+        assert end not in tokens
+        assert client.post("/tokenize", prompt=f"{text}\nx")["tokens"][len(tokens)] == end
+        asked = {"model": "zoo", "prompt": text, "max_tokens": 0, "echo": True, "logprobs": 0}
+        assert official.completions.create(**asked).choices[0].text == text  # type: ignore[call-overload]
+    for spelled in (b"</s>", b"x" * 101):
+        tokens = [begin, *(begin - 256 + byte for byte in spelled), begin + 1]
+        assert client.refused(422, "POST", "/detokenize", {"tokens": tokens}) == "bad_token"
 
 
 def test_the_harness_runs_over_http(official: openai.OpenAI, address: str) -> None:

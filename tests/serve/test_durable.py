@@ -125,7 +125,9 @@ def test_elsewhere_than_on_loopback_it_wants_keys_or_to_be_told_not_to(tmp_path:
     assert ran.returncode == 1
     assert "has no keys; make one" in ran.stderr
     for host in ("127.0.0.1", "::1", "localhost", "127.0.0.9"):
-        assert chosen_keys(root, host, without_keys=False) is None
+        keys = chosen_keys(root, host, without_keys=False)
+        assert keys is not None
+        assert not keys.on
     for host in ("0.0.0.0", "::", "192.168.0.1", "example.org"):
         with pytest.raises(SettingError, match="has no keys"):
             chosen_keys(root, host, without_keys=False)
@@ -137,4 +139,8 @@ def test_elsewhere_than_on_loopback_it_wants_keys_or_to_be_told_not_to(tmp_path:
         assert len(keys.all()) == 1
     Keys(root).remove(Keys(root).all()[0].id)
     # Who has removed the last key has not opened the door.
-    assert chosen_keys(root, "127.0.0.1", without_keys=False) is not None
+    keys = chosen_keys(root, "127.0.0.1", without_keys=False)
+    assert keys is not None
+    assert keys.on
+    with pytest.raises(SettingError, match="has no keys"):
+        chosen_keys(root, "0.0.0.0", without_keys=False)

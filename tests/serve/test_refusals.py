@@ -12,7 +12,7 @@ import pytest
 
 from tests.serve.living import Client, living
 from unbounded.lm import Pretrained
-from unbounded.serve.guard import POLICY
+from unbounded.serve.bodies import POLICY
 from unbounded.serve.keys import Keys
 from unbounded.serve.limits import Limits
 

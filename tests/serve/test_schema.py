@@ -20,6 +20,10 @@ from unbounded.serve.limits import Limits
 # Measured: 18 operations in two modes take 35 s on a busy machine.
 EXAMPLES = 10
 
+PER_BYTE, ALWAYS = 256, 1_000_000
+"""Bytes of an answer: for each byte of its request, and in any case. A page promises 32 MB for the
+second; here nobody asks for so much."""
+
 CHECKED = {
     "not_a_server_error",
     "status_code_conformance",
@@ -38,6 +42,9 @@ def locked(tmp_path_factory: pytest.TempPathFactory, model: Pretrained) -> Itera
         client = Client(url, token)
         client.post("/v1/memories", name="notes")
         client.post("/v1/memories/notes/read", text="The zorble ate the grass.", document="diary")
+        # Words as long as somebody hostile likes, of characters that take four bytes each.
+        long = " ".join("\U00010330" * 20_000 + str(n) for n in range(20))
+        client.post("/v1/memories/notes/read", text=f"{long}\n" * 2, document="long")
         yield client
 
 
@@ -75,6 +82,11 @@ def test_nothing_that_is_asked_breaks_the_service(mode: GenerationMode, locked: 
                 timeout=60,
             )
             asked.setdefault(case.operation.label, set()).add(answer.status_code)
+            sent = len(answer.request.url) + len(answer.request.body or b"")
+            assert len(answer.content) <= PER_BYTE * sent + ALWAYS
+            writes = case.path.endswith(("/memories", "/read", "/forget"))
+            if writes and case.method == "POST" and answer.status_code < 300:
+                _check_all_gets(locked)
             case.validate_response(answer, checks=checks)
             if answer.status_code >= 400:
                 error = answer.json()["error"]
@@ -94,6 +106,15 @@ def test_nothing_that_is_asked_breaks_the_service(mode: GenerationMode, locked: 
     else:
         # An unknown header or query is no mistake, so that some are answered.
         assert all(max(statuses) in range(400, 500) for statuses in asked.values())
+
+
+def _check_all_gets(client: Client) -> None:
+    """After whatever was accepted, all that can be looked at can be looked at."""
+    for path in ("", "/notes", "/notes/documents"):
+        client.get(f"/v1/memories{path}")
+    for path in ("/v1/models", "/v1/models/notes", "/tokenizer_info"):
+        client.get(path)
+    client.post("/v1/memories/notes/predict", text="The", n=1, sources=1)
 
 
 def _aim(case: Any) -> None:

@@ -4,8 +4,9 @@ from typing import Annotated, Any
 
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from starlette.types import Scope
 
-from unbounded.serve.keys import ANYBODY, Key
+from unbounded.serve.keys import Key
 from unbounded.serve.refusals import Refused
 from unbounded.serve.state import Service
 
@@ -20,12 +21,8 @@ def service_of(request: Request) -> Service:
 
 
 def holder(request: Request, bearer: Bearer) -> Key:
-    """Whose key the request carries."""
-    service = service_of(request)
-    key = ANYBODY
-    if service.keys is not None:
-        key = service.keys.holder(request.headers.get("authorization"))
-    about(request)["key"] = key.id
+    """Whose key the request carries; the guard has looked at it before the body was read."""
+    key: Key = request.scope["key"]
     return key
 
 
@@ -39,7 +36,7 @@ def require(key: Key, memory: str, right: str) -> None:
         raise Refused(403, "not_allowed", f"this key may not {right} that memory")
 
 
-def about(request: Request) -> dict[str, Any]:
+def about(scope: Scope) -> dict[str, Any]:
     """What the log will say of this request; names and numbers only."""
-    found: dict[str, Any] = request.scope.setdefault("about", {})
+    found: dict[str, Any] = scope.setdefault("about", {})
     return found

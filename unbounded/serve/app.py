@@ -1,6 +1,6 @@
 """The service put together: routes, errors, life from start to stop."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -12,7 +12,8 @@ from starlette.exceptions import HTTPException
 from unbounded.errors import UnboundedError
 from unbounded.lm import Pretrained
 from unbounded.serve import completions, page, routes, tokens
-from unbounded.serve.guard import LOOPBACK, CutOff, Guard
+from unbounded.serve.bodies import CutOff
+from unbounded.serve.guard import Guard
 from unbounded.serve.keys import Keys
 from unbounded.serve.limits import Limits
 from unbounded.serve.observing import Observer
@@ -33,11 +34,12 @@ def create_app(
     observer: Observer | None = None,
     threads: int = 2,
     batched: bool = True,
-    hosts: tuple[str, ...] | None = LOOPBACK,
+    hosts: Collection[str] = (),
     engine: str | None = None,
 ) -> Guard:
-    """The service as an ASGI application; `keys` None is no keys at all, `hosts` None any host.
+    """The service as an ASGI application; `keys` None is no keys at all, whatever there will be.
 
+    `hosts` are names, beside addresses and 'localhost', that it has where keys are off.
     `engine` is where the shards are of memories that have some: their figures are shown.
     """
     observer = observer or Observer()
@@ -114,8 +116,10 @@ def _add_errors(app: FastAPI, observer: Observer) -> None:
         first = error.errors()[0]
         if first["type"] == "json_invalid":
             return answer(Refused(400, "bad_json", "the body is no proper JSON"))
-        # What was sent is not repeated: it may be long, and it may be private.
-        where = ".".join(str(part) for part in first["loc"][1:]) or "the body"
+        # What was sent is not repeated, a strange name neither: it may be long, or private.
+        strange = first["type"] == "extra_forbidden"
+        place = () if strange else first["loc"][1:]
+        where = ".".join(str(part) for part in place) or "the body"
         return answer(Refused(422, "bad_value", f"{where}: {first['msg']}"))
 
     @app.exception_handler(HTTPException)

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from datetime import UTC, datetime
 from typing import Any, final
 
 import numpy as np
@@ -16,6 +17,9 @@ from unbounded.types import Probs, Table
 
 BLOCK = 512
 """Words that are scored at once."""
+
+NAME, PATH = 200, 4096
+"""Characters of a document's name in a passage, and in the list of documents."""
 
 
 @final
@@ -124,7 +128,10 @@ def predicted(
 
 
 def _guess(guess: Guess) -> dict[str, Any]:
-    passages = [asdict(one) | {"time": one.time.isoformat()} for one in guess.sources]
+    passages = [
+        asdict(one) | {"time": one.time.isoformat(), "document": one.document[:NAME]}
+        for one in guess.sources
+    ]
     return {
         "word": guess.word,
         "prob": guess.prob,
@@ -146,7 +153,11 @@ def documents(memory: KeptMemory) -> list[dict[str, Any]]:
         minlength=len(ledger.documents),
     )
     return [
-        {"name": document.name, "words": int(count), "time": document.time}
+        {
+            "name": document.name[:PATH],
+            "words": int(count),
+            "time": datetime.fromtimestamp(document.time, UTC).isoformat(),
+        }
         for document, count in zip(ledger.documents, counts.tolist(), strict=True)
         if count
     ]

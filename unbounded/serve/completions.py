@@ -4,17 +4,17 @@ import secrets
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, NoReturn
 
 from fastapi import APIRouter, Request
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import Response
 
 from unbounded.keep import KeptMemory
 from unbounded.serve import schemas
 from unbounded.serve.access import Asked, Holder, about, require
 from unbounded.serve.documented import refusals
-from unbounded.serve.events import DONE, streamed
-from unbounded.serve.names import checked_name
+from unbounded.serve.events import DONE, answer, streamed
+from unbounded.serve.limits import Limits
 from unbounded.serve.prompts import Prompt, of_text, of_tokens
 from unbounded.serve.refusals import Refused
 from unbounded.serve.routes import Name
@@ -36,8 +36,7 @@ async def list_models(service: Asked, key: Holder) -> Any:
 @router.get("/models/{name}", response_model=schemas.Model, responses=refusals(404, named=True))
 async def model(name: Name, service: Asked, key: Holder) -> Any:
     """One of them."""
-    require(key, name, "read")
-    if checked_name(name) not in service.shelf.names():
+    if name not in service.shelf.names():
         raise Refused(404, "model_not_found", "there is no memory of that name")
     return _model(service, name)
 
@@ -52,10 +51,11 @@ async def completions(
     request: Request, asked: schemas.CompletionRequest, service: Asked, key: Holder
 ) -> Response:
     """Go on after a prompt, or score it (`echo`, `logprobs`, `max_tokens` 0)."""
-    about(request)["memory"] = asked.model
+    about(request.scope)["memory"] = asked.model
     require(key, asked.model, "read")
-    prompts = _prompts(service, asked)
-    _check(service, asked, prompts)
+    _check(service, asked)
+    prompts = await service.workers.run(lambda: _prompts(service, asked))
+    _check_words(service, asked, prompts)
     choices, manner = asked.n or 1, _manner(asked)
     id, created = f"cmpl-{secrets.token_hex(12)}", int(time.time())
 
@@ -90,28 +90,46 @@ async def completions(
     if not events or events[-1] != DONE:
         error = events[-1]["error"] if events and "error" in events[-1] else None
         raise Refused(503, "too_slow", error["message"] if error else "it could not be finished")
-    found = _joined(events[:-1], len(prompts) * choices, with_probs=asked.logprobs is not None)
-    about(request)["words"] = found["usage"]["completion_tokens"]
-    return JSONResponse(found)
+    with_probs = asked.logprobs is not None
+    found = await service.workers.run(
+        lambda: _joined(events[:-1], len(prompts) * choices, with_probs=with_probs)
+    )
+    about(request.scope)["words"] = found["usage"]["completion_tokens"]
+    return await answer(service.workers, found)
 
 
 def _prompts(service: Service, asked: schemas.CompletionRequest) -> list[Prompt]:
     """The prompts, whether text or tokens."""
-    given: Any = asked.prompt
-    one = isinstance(given, str) or isinstance(given[0], int)
     return [
         of_text(prompt, service.model.tokenizer)
         if isinstance(prompt, str)
         else of_tokens(service.spelling.read(prompt), service.model.tokenizer)
-        for prompt in ([given] if one else given)
+        for prompt in _given(asked)
     ]
 
 
-def _check(service: Service, asked: schemas.CompletionRequest, prompts: list[Prompt]) -> None:
+def _given(asked: schemas.CompletionRequest) -> list[Any]:
+    """Each prompt, as it was sent."""
+    given: Any = asked.prompt
+    return [given] if isinstance(given, str) or isinstance(given[0], int) else given
+
+
+def _check(service: Service, asked: schemas.CompletionRequest) -> None:
+    """Refuse what is too long as it was sent, before anything is made of it."""
+    limits, given = service.limits, _given(asked)
+    if sum(map(len, given)) > limits.ask:
+        _refuse_length(limits)
+    writes = (16 if asked.max_tokens is None else asked.max_tokens) * (asked.n or 1) * len(given)
+    if writes > 4 * limits.words:
+        raise Refused(413, "too_long", f"{writes:,} words to write; at most {4 * limits.words}")
+
+
+def _check_words(service: Service, asked: schemas.CompletionRequest, prompts: list[Prompt]) -> None:
+    """Refuse what turns out to be too long: a token can be a long word."""
     limits = service.limits
     if sum(one.length for one in prompts) > limits.ask:
-        raise Refused(413, "too_long", f"prompts of more than {limits.ask:,} characters in all")
-    words = sum(len(one.words) for one in prompts)
+        _refuse_length(limits)
+    words = sum(len(one.words) for one in prompts) * (asked.n or 1)
     if asked.echo and asked.logprobs and words > limits.explained:
         raise Refused(
             413,
@@ -119,9 +137,12 @@ def _check(service: Service, asked: schemas.CompletionRequest, prompts: list[Pro
             f"{words:,} words with the likeliest others at each; at most {limits.explained} are "
             "taken: ask with logprobs 0, or for less",
         )
-    writes = (16 if asked.max_tokens is None else asked.max_tokens) * (asked.n or 1) * len(prompts)
-    if writes > 4 * limits.words:
-        raise Refused(413, "too_long", f"{writes:,} words to write; at most {4 * limits.words}")
+
+
+def _refuse_length(limits: Limits) -> NoReturn:
+    raise Refused(
+        413, "too_long", f"prompts of more than {limits.ask:,} characters or tokens in all"
+    )
 
 
 def _manner(asked: schemas.CompletionRequest) -> Manner:
@@ -167,33 +188,28 @@ def _chunk(
 
 def _joined(chunks: list[dict[str, Any]], count: int, *, with_probs: bool) -> dict[str, Any]:
     """All chunks as one answer."""
+    texts: list[list[str]] = [[] for _ in range(count)]
     choices: list[dict[str, Any]] = [
-        {"text": "", "index": index, "logprobs": None, "finish_reason": None}
+        {
+            "text": "",
+            "index": index,
+            "logprobs": {"tokens": [], "token_logprobs": [], "top_logprobs": None}
+            | {"text_offset": []}
+            if with_probs
+            else None,
+            "finish_reason": None,
+        }
         for index in range(count)
     ]
     for chunk in chunks:
         for part in chunk["choices"]:
             whole = choices[part["index"]]
-            whole["text"] += part["text"]
+            texts[part["index"]].append(part["text"])
             whole["finish_reason"] = part["finish_reason"] or whole["finish_reason"]
-            if with_probs:
-                _extend(whole, part["logprobs"])
+            for name, values in (part["logprobs"] or {}).items():
+                if values is not None:
+                    whole["logprobs"][name] = whole["logprobs"][name] or []
+                    whole["logprobs"][name] += values
+    for whole, text in zip(choices, texts, strict=True):
+        whole["text"] = "".join(text)
     return {**chunks[-1], "choices": choices}
-
-
-def _extend(whole: dict[str, Any], part: dict[str, Any] | None) -> None:
-    empty: dict[str, Any] = {
-        "tokens": [],
-        "token_logprobs": [],
-        "top_logprobs": None,
-        "text_offset": [],
-    }
-    had = whole["logprobs"] or empty
-    if part is None:
-        whole["logprobs"] = had
-        return
-    top = part["top_logprobs"]
-    whole["logprobs"] = {
-        **{name: had[name] + part[name] for name in ("tokens", "token_logprobs", "text_offset")},
-        "top_logprobs": None if top is None else (had["top_logprobs"] or []) + top,
-    }

@@ -1,55 +1,44 @@
 """What every request passes before any route sees it, and what every answer carries."""
 
-import asyncio
-import json
+import ipaddress
+import re
 import time
+from collections.abc import Collection
 from typing import Any, final
-from uuid import uuid4
 
-from starlette.exceptions import HTTPException
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from unbounded.serve.refusals import Refused, body, busy, stopping
+from unbounded.serve.access import about, require
+from unbounded.serve.bodies import Held, Incoming, Outgoing
+from unbounded.serve.keys import ANYBODY
+from unbounded.serve.refusals import Refused, busy, from_library, stopping
 from unbounded.serve.state import Service
 
-POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
-HEADERS = {
-    b"content-security-policy": POLICY.encode(),
-    b"x-content-type-options": b"nosniff",
-    b"x-frame-options": b"DENY",
-    b"referrer-policy": b"no-referrer",
-    b"cross-origin-resource-policy": b"same-origin",
-    b"cross-origin-opener-policy": b"same-origin",
-    b"cache-control": b"no-store",
-}
-LOOPBACK = ("localhost", "127.0.0.1", "[::1]", "::1")
 ALWAYS = ("/healthz", "/readyz", "/metrics")
+OPEN = (*ALWAYS, "/", "/v1/openapi.json")
+"""What is served without a key, beside the parts of the page."""
+
+NAMED = re.compile(r"/v1/(?:memories|models)/([^/]*)(?:/([^/]*))?")
+ASKING = ("score", "predict", "complete")
 
 
 @final
 class Guard:
-    """Hosts, sites, content types, sizes, numbers; then the log and the figures.
+    """Whatever can be refused before the body is read is refused here, and nowhere else.
 
-    `hosts` are those that a request may name; None is all. Where keys are off it is the loopback's
-    names, or a page elsewhere could have its own name lead here and ask in our user's stead.
+    Host, site, key, right, content type, size; then the body is counted as it comes, and the answer
+    as it goes; then the log and the figures.
     """
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        service: Service,
-        hosts: tuple[str, ...] | None,
-    ) -> None:
+    def __init__(self, app: ASGIApp, service: Service, hosts: Collection[str]) -> None:
+        """`hosts` are names by which it may be called where keys are off; see `known`."""
         self.service = service
-        limits, observer = service.limits, service.observer
         self._app = app
-        self._limits = limits
-        self._observer = observer
-        self._hosts = hosts
+        self._limits = service.limits
+        self._observer = service.observer
+        self._hosts = {host.lower() for host in hosts}
         self.stopping = False
+        self._held = Held()
         self._under_way = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -57,127 +46,70 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        began, answer = time.monotonic(), _Answer(send)
-        counted = _Counted(receive, self._limits.body, self._limits.sending)
+        began = time.monotonic()
+        limits = self._limits
+        reads = scope["method"] == "POST" and scope["path"].endswith("/read")
+        request = Incoming(
+            scope, receive, self._held, limits, limits.body if reads else limits.asking
+        )
+        answer = Outgoing(send, self._held)
         self._under_way += 1
         self._observer.under_way.set(self._under_way)
         try:
-            self._check(scope)
-            await self._app(scope, counted, answer)
+            self._check(scope, request)
+            await self._app(scope, request, answer)
         except Refused as refused:
-            await _refuse(answer, refused)
+            await answer.refuse(refused)
         except Exception as error:
             found = next(_refusals(error), None)
             if found is None:
                 self._observer.failed(error, request=answer.id)
-                found = Refused(500, "internal", "something went wrong inside; the log says where")
-            await _refuse(answer, found)
+                found = from_library(error)
+            await answer.refuse(found)
         finally:
+            self._held.bytes -= request.held
             self._under_way -= 1
             self._observer.under_way.set(self._under_way)
             self._tell(scope, answer, time.monotonic() - began)
 
-    def _check(self, scope: Scope) -> None:
-        headers = {name.lower(): value.decode("latin-1") for name, value in scope["headers"]}
-        host = headers.get(b"host", "")
-        if self._hosts is not None and _without_port(host) not in self._hosts:
+    def _check(self, scope: Scope, request: Incoming) -> None:
+        headers, path = request.headers, scope["path"]
+        keys = self.service.keys
+        if keys is not None and not keys.on:
+            keys = None
+        if keys is None and not known(headers.get(b"host", ""), self._hosts):
             raise Refused(400, "bad_host", "this service does not answer to that host name")
-        if scope["path"] in ALWAYS:
+        if path in ALWAYS:
             return
         if headers.get(b"sec-fetch-site") in ("cross-site", "same-site"):
             raise Refused(403, "cross_site", "other sites may not call this service")
         if self.stopping:
             raise stopping()
-        if self._under_way > self._limits.requests:
+        scope["key"] = ANYBODY
+        if keys is not None and path not in OPEN and not path.startswith("/page/"):
+            scope["key"] = key = keys.holder(headers.get(b"authorization"))
+            about(scope)["key"] = key.id
+            if named := NAMED.fullmatch(path):
+                asks = scope["method"] == "GET" or named[2] in ASKING
+                require(key, named[1], "read" if asks else "write")
+        if self._under_way > self._limits.requests or self._held.bytes > self._limits.held:
             raise busy(2)
         if scope["method"] in ("POST", "PUT", "PATCH"):
             kind = headers.get(b"content-type", "").partition(";")[0].strip().lower()
             if kind != "application/json":
                 raise Refused(415, "bad_type", "send JSON, with 'Content-Type: application/json'")
-        length = headers.get(b"content-length", "0")
-        if not length.isdigit() or int(length) > self._limits.body:
-            raise too_large(self._limits.body)
+        request.check_length()
 
-    def _tell(self, scope: Scope, answer: "_Answer", seconds: float) -> None:
+    def _tell(self, scope: Scope, answer: Outgoing, seconds: float) -> None:
         route = getattr(scope.get("route"), "path", "none")
         labels = (scope["method"], route, str(answer.status))
         known = scope["method"] in ("GET", "POST", "DELETE", "HEAD", "OPTIONS")
         self._observer.requests.labels(labels[0] if known else "other", *labels[1:]).inc()
         self._observer.seconds.labels(route).observe(seconds)
         if scope["path"] not in ALWAYS:
-            about: dict[str, Any] = scope.get("about", {})
             told = {"request": answer.id, "method": labels[0] if known else "other"}
             told |= {"route": route, "status": answer.status, "ms": round(seconds * 1e3, 1)}
-            self._observer.log("request", **told, **about)
-
-
-def too_large(limit: int) -> Refused:
-    """More bytes than a request may have."""
-    return Refused(413, "too_large", f"the request is larger than {limit:,} bytes; send less")
-
-
-class CutOff(HTTPException):
-    """A refusal in the middle of a body; of this kind, for the framework lets no other through."""
-
-    def __init__(self, refused: Refused) -> None:
-        super().__init__(refused.status)
-        self.refused = refused
-
-
-class _Counted:
-    """A body that ends in a refusal once it is too long, whatever it said, or too slow."""
-
-    def __init__(self, receive: Receive, limit: int, seconds: float) -> None:
-        self._receive = receive
-        self._limit = limit
-        self._seen = 0
-        self._whole = False
-        self._until = time.monotonic() + seconds
-
-    async def __call__(self) -> Message:
-        if self._whole:
-            return await self._receive()
-        try:
-            message = await asyncio.wait_for(self._receive(), self._until - time.monotonic())
-        except TimeoutError:
-            late = Refused(408, "too_slow", "the request did not come to its end in time")
-            raise CutOff(late) from None
-        self._whole = not message.get("more_body", False)
-        self._seen += len(message.get("body", b""))
-        if self._seen > self._limit:
-            raise CutOff(too_large(self._limit))
-        return message
-
-
-class _Answer:
-    """Adds the headers that all answers carry, and remembers the status."""
-
-    def __init__(self, send: Send) -> None:
-        self._send = send
-        self.id = uuid4().hex[:12]
-        self.status = 0
-
-    async def __call__(self, message: Message) -> None:
-        if message["type"] == "http.response.start":
-            self.status = message["status"]
-            had = {name.lower() for name, _ in message["headers"]}
-            more = [(name, value) for name, value in HEADERS.items() if name not in had]
-            more.append((b"x-request-id", self.id.encode()))
-            message = {**message, "headers": [*message["headers"], *more]}
-        await self._send(message)
-
-
-async def _refuse(answer: _Answer, refused: Refused) -> None:
-    if answer.status:
-        # Half an answer is out; the connection ends without its end, so that nobody takes it
-        # for a whole one.
-        raise refused
-    data = json.dumps(body(refused.status, refused.code, str(refused))).encode()
-    headers = {"content-type": "application/json", "content-length": str(len(data))}
-    headers |= refused.headers
-    encoded = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
-    await answer({"type": "http.response.start", "status": refused.status, "headers": encoded})
-    await answer({"type": "http.response.body", "body": data})
+            self._observer.log("request", **told, **about(scope))
 
 
 def _refusals(error: BaseException) -> Any:
@@ -189,7 +121,24 @@ def _refusals(error: BaseException) -> Any:
             yield from _refusals(one)
 
 
-def _without_port(host: str) -> str:
-    if host.startswith("["):
-        return host.partition("]")[0] + "]"
-    return host.rpartition(":")[0] if ":" in host else host
+_HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^\[\]:@/?#\s]+)(?::[0-9]{1,5})?")
+
+
+def known(host: str, names: Collection[str]) -> bool:
+    """Whether a request without a key may call the service so: by an address, or a name of ours.
+
+    A page elsewhere can have its own name lead here and ask in our user's stead; an address it
+    cannot, for then this is where the page itself would be from.
+
+    >>> [known(host, ["box"]) for host in ("[::1]:80", "10.0.0.7", "Box:80", "[::1]evil.com", "b")]
+    [True, True, True, False, False]
+    """
+    found = _HOST.fullmatch(host.lower())
+    if found is None:
+        return False
+    name = found[1]
+    try:
+        ipaddress.ip_address(name.strip("[]"))
+    except ValueError:
+        return name == "localhost" or name in names
+    return name.startswith("[") == (":" in name)

@@ -1,10 +1,13 @@
 """Bearer tokens: random, hashed at rest, for some memories, to read or to write."""
 
+import fcntl
 import hashlib
 import hmac
 import json
 import os
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -52,24 +55,33 @@ ANYBODY = Key("anybody", "keys are off", "", (EVERY,), "write", "")
 
 @final
 class Keys:
-    """The keys of one folder of memories; follows the file when another process changes it."""
+    """The keys of one folder of memories; follows the file when another process changes it.
 
-    def __init__(self, root: Path) -> None:
+    They are on as soon as there is a file, and stay on when the last key is removed: whoever takes
+    a key away does not let everybody in. Where they are `required` they are on without a file too.
+    """
+
+    def __init__(self, root: Path, *, required: bool = False) -> None:
         self.path = root / FILE
-        self._seen: tuple[int, int] | None = None
+        self._required = required
+        self._seen: bytes | None = None
         self._keys: tuple[Key, ...] = ()
+
+    @property
+    def on(self) -> bool:
+        """Whether a request needs one now."""
+        return self._required or self.path.exists()
 
     def all(self) -> tuple[Key, ...]:
         """Every key there is now."""
         try:
-            stat = self.path.stat()
+            data = self.path.read_bytes()
         except FileNotFoundError:
-            self._seen, self._keys = None, ()
             return ()
-        seen = stat.st_mtime_ns, stat.st_ino
-        if seen != self._seen:
-            self._keys = _read(self.path)
-            self._seen = seen
+        # Not by its time or number: two changes within a tick of the clock would be one.
+        if data != self._seen:
+            self._seen, self._keys = None, _parsed(self.path, data)
+            self._seen = data
         return self._keys
 
     def add(self, label: str, memories: list[str], right: str) -> tuple[Key, str]:
@@ -82,15 +94,18 @@ class Keys:
         token = _PREFIX + secrets.token_urlsafe(32)
         now = datetime.now(UTC).isoformat(timespec="seconds")
         key = Key(secrets.token_hex(4), label, digest(token), scope, right, now)
-        self._write((*self.all(), key))
+        with self._alone():
+            self._write((*self.all(), key))
         return key, token
 
     def remove(self, id: str) -> Key:
         """From now on its token opens nothing."""
-        found = [key for key in self.all() if key.id == id]
-        if not found:
-            raise SettingError(f"there is no key {id!r}; 'unbounded keys list' names them")
-        self._write(tuple(key for key in self.all() if key.id != id))
+        with self._alone():
+            there = self.all()
+            found = [key for key in there if key.id == id]
+            if not found:
+                raise SettingError(f"there is no key {id!r}; 'unbounded keys list' names them")
+            self._write(tuple(key for key in there if key.id != id))
         return found[0]
 
     def holder(self, authorization: str | None) -> Key:
@@ -108,6 +123,17 @@ class Keys:
             raise Refused(401, "bad_key", "that key is unknown here, or was removed")
         return found
 
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Nobody else changes the keys meanwhile, in whatever process."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        file = os.open(self.path.with_name(f"{FILE}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(file)
+
     def _write(self, keys: tuple[Key, ...]) -> None:
         text = json.dumps({"keys": [asdict(key) for key in keys]}, indent=1)
 
@@ -116,7 +142,6 @@ class Keys:
             with os.fdopen(file, "w", encoding="utf-8") as out:
                 out.write(text + "\n")
 
-        self.path.parent.mkdir(parents=True, exist_ok=True)
         write_aside(self.path, write)
 
 
@@ -130,9 +155,9 @@ def _check_scope(name: str) -> None:
         checked_name(name)
 
 
-def _read(path: Path) -> tuple[Key, ...]:
+def _parsed(path: Path, data: bytes) -> tuple[Key, ...]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))["keys"]
+        found = json.loads(data)["keys"]
         return tuple(Key(**{**key, "memories": tuple(key["memories"])}) for key in found)
     except (ValueError, KeyError, TypeError) as error:
         raise StoreError(f"{path} is damaged ({error}); make the keys anew") from None

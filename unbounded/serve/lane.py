@@ -93,7 +93,7 @@ class Lane:
         with self._queued():
             await self._writing.acquire()
         try:
-            readings = iter(self.memory.follow(lines, time=time))
+            readings = iter(self.memory.follow(lines, time=time, whole=True))
             try:
                 while True:
                     async with self._state:

@@ -1,7 +1,8 @@
 """What comes before a completion: text or tokens, and how likely it was."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise, repeat
 
 import numpy as np
 
@@ -25,6 +26,8 @@ class Prompt:
     last: list[int]
     tokens: int
     spaced: bool
+    blank: str = ""
+    """The whole of a prompt that has no word in it."""
 
     @property
     def length(self) -> int:
@@ -33,24 +36,25 @@ class Prompt:
 
     def echo(self, memory: KeptMemory, top: int | None) -> Iterator[Piece]:
         """The prompt's tokens, each with how likely it was, and the likeliest others."""
-        at = 0
-        if not self.words and self.pieces:
-            yield Piece(self.pieces[0], 0.0, {})
+        at, nothing = 0, Piece("", 0.0, {"": 0.0} if top else {})
         for (log_prob, best), piece, last in zip(
             _log_probs(memory, self.words, top or 0), self.pieces, self.last, strict=True
         ):
-            for _ in range(at, last):
-                yield Piece("", 0.0, {"": 0.0} if top else {})
+            yield from repeat(nothing, last - at)
             at = last + 1
             yield Piece(piece, log_prob, best)
+        # Behind the last word: white space, or tokens that spell none.
+        if self.blank:
+            yield replace(nothing, text=self.blank)
+        yield from repeat(nothing, self.tokens - at)
 
 
 def of_text(text: str, tokenizer: Splitter) -> Prompt:
     """A text that goes on."""
     placed = place(text, tokenizer, ended=False)
-    count = len(placed.words)
-    pieces = placed.pieces() if count else [text] * bool(text)
-    return Prompt(placed.words, pieces, list(range(count)), count, follows_space(text, tokenizer))
+    count, spaced = len(placed.words), follows_space(text, tokenizer)
+    blank = "" if count else text
+    return Prompt(placed.words, placed.pieces(), list(range(count)), count, spaced, blank)
 
 
 def of_tokens(tokens: Tokens, splitter: Splitter) -> Prompt:
@@ -60,7 +64,7 @@ def of_tokens(tokens: Tokens, splitter: Splitter) -> Prompt:
     # Where the text splits into other words than it was made of, the first piece is all of it.
     if len(ends) != len(tokens.words):
         ends = [len(text)] * len(tokens.words)
-    pieces = [text[start:end] for start, end in zip([0, *ends[:-1]], ends, strict=True)]
+    pieces = [text[start:end] for start, end in pairwise([0, *ends])]
     return Prompt(tokens.words, pieces, tokens.last, tokens.count, follows_space(text, splitter))
 
 

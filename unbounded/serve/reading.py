@@ -48,7 +48,8 @@ async def _read(
             if asked.per_word:
                 nats += memory.round(4).tolist()
                 static += alone.round(4).tolist()
-            if told is not None:
+            # Who does not listen is told of fewer blocks, and of the end.
+            if told is not None and not told.full:
                 told.put(
                     {
                         "event": "progress",
@@ -90,7 +91,25 @@ class _Lines:
         self.seen = 0
 
     def __iter__(self) -> Iterator[Line]:
-        for number, line in enumerate(self._text.split("\n"), 1):
+        number = 1
+        while self.seen <= len(self._text):
+            end = self._text.find("\n", self.seen)
+            line = self._text[self.seen : None if end < 0 else end]
             self.seen += len(line) + 1
             yield Line(self._document, number, line)
+            number += 1
         self.seen = len(self._text)
+
+
+def check_lines(text: str, most: int) -> None:
+    """Refuse a text with a line that is too long.
+
+    >>> check_lines("ab\\nabc\\n\\na", 3)
+    """
+    at = 0
+    while len(text) - at > most:
+        # The last end of a line that is near enough; where there is none, the line is too long.
+        end = text.rfind("\n", at, at + most + 1)
+        if end < 0:
+            raise Refused(413, "too_long", f"a line of more than {most:,} characters; break it up")
+        at = end + 1

@@ -35,8 +35,8 @@ class Refused(UnboundedError):
     def headers(self) -> dict[str, str]:
         """What the answer says beside its body."""
         found = {} if self.retry_after is None else {"Retry-After": str(self.retry_after)}
-        # Of a request that is not read to its end, the rest is not to be taken for the next one.
-        found |= {"Connection": "close"} if self.status in (408, 413) else {}
+        # Whoever was too slow for one request is not waited for again.
+        found |= {"Connection": "close"} if self.status == 408 else {}
         return found | ({"WWW-Authenticate": "Bearer"} if self.status == 401 else {})
 
 
@@ -46,7 +46,7 @@ def body(status: int, code: str, message: str) -> dict[str, Any]:
     return {"error": {"message": message, "type": kind, "param": None, "code": code}}
 
 
-def from_library(error: UnboundedError) -> Refused:
+def from_library(error: Exception) -> Refused:
     """What the library refused, as an answer; its words name settings and folders, never texts."""
     if isinstance(error, Refused):
         return error

@@ -3,11 +3,10 @@
 import asyncio
 import re
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Request
-from fastapi.responses import JSONResponse, Response
+from fastapi import APIRouter, Path, Query, Request
+from fastapi.responses import Response
 
 from unbounded.keep import Budget, KeptMemory
 from unbounded.keep.names import LONGEST, PATTERN
@@ -15,9 +14,9 @@ from unbounded.serve import schemas
 from unbounded.serve.access import Asked, Holder, about, require
 from unbounded.serve.asking import documents, predicted, scored
 from unbounded.serve.documented import refusals
-from unbounded.serve.events import DONE, Events, streamed
+from unbounded.serve.events import DONE, Events, answer, streamed
 from unbounded.serve.places import Placed, place
-from unbounded.serve.reading import read_all
+from unbounded.serve.reading import check_lines, read_all
 from unbounded.serve.refusals import Refused
 from unbounded.serve.state import Service
 from unbounded.serve.stepping import ask_after, begin_telling, within
@@ -25,6 +24,7 @@ from unbounded.serve.writing import Manner, follows_space, write
 
 router = APIRouter(prefix="/v1/memories", tags=["memories"])
 Name = Annotated[str, Path(pattern=PATTERN, max_length=LONGEST, examples=["notes"])]
+Before = Annotated[int | None, Query(ge=0, le=2**31, description="`first` of the answer before.")]
 
 
 @router.post(
@@ -36,7 +36,7 @@ Name = Annotated[str, Path(pattern=PATTERN, max_length=LONGEST, examples=["notes
 async def make(request: Request, asked: schemas.NewMemory, service: Asked, key: Holder) -> Any:
     """Make a memory that has read nothing."""
     require(key, asked.name, "write")
-    about(request)["memory"] = asked.name
+    about(request.scope)["memory"] = asked.name
     budget = None if asked.max_entries is None else Budget(asked.max_entries, asked.policy)
     await service.shelf.make(asked.name, budget)
     return await _stats(service, asked.name)
@@ -58,14 +58,14 @@ async def list_memories(service: Asked, key: Holder) -> Any:
 @router.get("/{name}", response_model=schemas.Stats, responses=refusals(404, named=True))
 async def stats(request: Request, name: Name, service: Asked, key: Holder) -> Any:
     """What a memory holds."""
-    _enter(request, name, key, "read")
+    about(request.scope)["memory"] = name
     return await _stats(service, name)
 
 
 @router.delete("/{name}", response_model=schemas.Deleted, responses=refusals(404, named=True))
 async def delete(request: Request, name: Name, service: Asked, key: Holder) -> Any:
     """Take a memory away, files and all."""
-    _enter(request, name, key, "write")
+    about(request.scope)["memory"] = name
     await service.shelf.delete(name)
     return {"deleted": name}
 
@@ -73,16 +73,16 @@ async def delete(request: Request, name: Name, service: Asked, key: Holder) -> A
 @router.get(
     "/{name}/documents", response_model=schemas.Documents, responses=refusals(404, named=True)
 )
-async def list_documents(request: Request, name: Name, service: Asked, key: Holder) -> Any:
-    """What it has read, and how much of each is left."""
-    _enter(request, name, key, "read")
+async def list_documents(
+    request: Request, name: Name, service: Asked, key: Holder, before: Before = None
+) -> Any:
+    """What it has read, and how much of each is left: the last, or the last before some."""
+    about(request.scope)["memory"] = name
     async with service.shelf.lane(name) as lane:
         found = await within(service, lane.ask(documents))
-    return {
-        "documents": [
-            one | {"time": datetime.fromtimestamp(one["time"], UTC).isoformat()} for one in found
-        ]
-    }
+    last = len(found) if before is None else min(before, len(found))
+    first = max(0, last - service.limits.documents)
+    return {"documents": found[first:last], "first": first}
 
 
 @router.post(
@@ -94,16 +94,17 @@ async def read(
     request: Request, name: Name, asked: schemas.ReadRequest, service: Asked, key: Holder
 ) -> Response:
     """Read a text: durable before the answer; a text once begun is read even if the user leaves."""
-    _enter(request, name, key, "write")
+    about(request.scope)["memory"] = name
     _check_length(asked.text, service.limits.text)
-    told = Events() if asked.stream else None
+    check_lines(asked.text, service.limits.line)
+    told = Events(service.limits.events) if asked.stream else None
     work = service.begin(read_all(service, name, asked, told))
     if told is not None:
         await told.begun()
         return streamed(told)
     found = await asyncio.shield(work)
-    about(request)["words"] = found["words"]
-    return JSONResponse(found)
+    about(request.scope)["words"] = found["words"]
+    return await answer(service.workers, found)
 
 
 @router.post(
@@ -115,18 +116,17 @@ async def score(
     request: Request, name: Name, asked: schemas.ScoreRequest, service: Asked, key: Holder
 ) -> Response:
     """How surprising each word is, to the network alone and with the memory; teaches nothing."""
-    _enter(request, name, key, "read")
-    _check_length(asked.text, service.limits.ask)
-    placed = place(asked.text, service.model.tokenizer, ended=True)
+    about(request.scope)["memory"] = name
+    placed = await _placed(service, asked.text, ended=True)
     found = await ask_after(
         service,
         name,
         placed.words,
         lambda memory, advanced: scored(memory, placed, shares=asked.shares, advanced=advanced),
     )
-    about(request)["words"] = len(placed.words)
+    about(request.scope)["words"] = len(placed.words)
     service.observer.words.labels("scored").inc(len(placed.words))
-    return JSONResponse(found)
+    return await answer(service.workers, found)
 
 
 @router.post(
@@ -138,8 +138,8 @@ async def predict(
     request: Request, name: Name, asked: schemas.PredictRequest, service: Asked, key: Holder
 ) -> Response:
     """The likeliest next words, by whose word, and from which passages; teaches nothing."""
-    _enter(request, name, key, "read")
-    placed = _before(service, asked.text)
+    about(request.scope)["memory"] = name
+    placed = await _placed(service, asked.text, ended=False)
     found = await ask_after(
         service,
         name,
@@ -154,7 +154,7 @@ async def predict(
         ),
     )
     service.observer.words.labels("predicted").inc()
-    return JSONResponse(found)
+    return await answer(service.workers, found)
 
 
 @router.post(
@@ -166,8 +166,8 @@ async def complete(
     request: Request, name: Name, asked: schemas.CompleteRequest, service: Asked, key: Holder
 ) -> Response:
     """Go on writing; with `stream`, an event a word."""
-    _enter(request, name, key, "read")
-    placed = _before(service, asked.text)
+    about(request.scope)["memory"] = name
+    placed = await _placed(service, asked.text, ended=False)
     seed = 0 if asked.seed is None else asked.seed
     manner = Manner(asked.words, asked.temperature, asked.top_p, seed)
 
@@ -181,9 +181,8 @@ async def complete(
         return streamed(told)
     found = [piece async for piece in told]
     _check_ended(found)
-    return JSONResponse(
-        {"text": "".join(piece["text"] for piece in found[:-1]), "words": len(found) - 1}
-    )
+    text = "".join(piece["text"] for piece in found[:-1])
+    return await answer(service.workers, {"text": text, "words": len(found) - 1})
 
 
 @router.post(
@@ -195,7 +194,7 @@ async def forget(
     request: Request, name: Name, asked: schemas.ForgetRequest, service: Asked, key: Holder
 ) -> Any:
     """Be as if some words had never been read; durable before the answer."""
-    _enter(request, name, key, "write")
+    about(request.scope)["memory"] = name
     matching = asked.matching
     if matching is not None:
         # As it stands in a memory, and never as a pattern: some patterns take for ever.
@@ -209,7 +208,8 @@ async def forget(
         gone = memory.forget(
             document=asked.document, before=asked.before, matching=matching, last=asked.last
         )
-        if gone and asked.compact:
+        # Whoever was interrupted between the two asks again, and nothing is left to forget.
+        if asked.compact and memory.store.ledger.gone:
             memory.compact()
         return {"forgotten": gone, "entries": len(memory)}
 
@@ -218,29 +218,25 @@ async def forget(
             return await lane.forget(work)
 
     found: dict[str, int] = await asyncio.shield(service.begin(task()))
-    about(request)["words"] = found["forgotten"]
+    about(request.scope)["words"] = found["forgotten"]
     service.observer.words.labels("forgotten").inc(found["forgotten"])
     return found
-
-
-def _enter(request: Request, name: str, key: Any, right: str) -> None:
-    about(request)["memory"] = name
-    require(key, name, right)
 
 
 async def _stats(service: Service, name: str) -> dict[str, Any]:
     async with service.shelf.lane(name) as lane:
         found = await within(service, lane.ask(lambda memory: memory.stats()))
+    found["words_by_day"] = dict(list(found["words_by_day"].items())[-service.limits.days :])
     return {
         "name": name,
         **{field: found[field] for field in schemas.Stats.model_fields if field != "name"},
     }
 
 
-def _before(service: Service, text: str) -> Placed:
-    """The words before what is asked for."""
+async def _placed(service: Service, text: str, *, ended: bool) -> Placed:
+    """The words of what is asked about, or of what comes before it."""
     _check_length(text, service.limits.ask)
-    return place(text, service.model.tokenizer, ended=False)
+    return await service.workers.run(lambda: place(text, service.model.tokenizer, ended=ended))
 
 
 def _check_ended(events: list[Any]) -> None:

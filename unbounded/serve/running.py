@@ -1,8 +1,10 @@
 """From a folder and a model to a service that listens, until it is told to stop."""
 
+import gc
 import ipaddress
+import resource
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from types import FrameType
 from typing import final
@@ -10,9 +12,11 @@ from typing import final
 import uvicorn
 
 from unbounded.errors import SettingError
+from unbounded.keep.opening import recorded
 from unbounded.lm import Pretrained
 from unbounded.serve.app import create_app
-from unbounded.serve.guard import LOOPBACK, Guard
+from unbounded.serve.connections import configured
+from unbounded.serve.guard import Guard
 from unbounded.serve.keys import Keys
 from unbounded.serve.limits import Limits
 from unbounded.serve.observing import Observer, silence_others
@@ -40,6 +44,7 @@ def serve(
     limits: Limits = Limits(),
     threads: int,
     without_keys: bool = False,
+    hosts: Collection[str] = (),
     batched: bool = True,
     quiet: bool = False,
     engine: str | None = None,
@@ -48,8 +53,10 @@ def serve(
     """Serve until a signal; what was acknowledged is on disk, and all memories are closed."""
     root.mkdir(parents=True, exist_ok=True)
     keys = chosen_keys(root, host, without_keys=without_keys)
+    if keys is not None and keys.on and not keys.all():
+        say(f"no key is left in {root}, so nobody is served: add one, or delete {keys.path}")
+    _raise_descriptors()
     observer = Observer(quiet=quiet)
-    hosts = LOOPBACK if keys is None and is_loopback(host) else None
     app = create_app(
         root,
         model,
@@ -58,26 +65,18 @@ def serve(
         observer=observer,
         threads=threads,
         batched=batched,
-        hosts=hosts,
+        hosts={host, socket.gethostname(), *hosts},
         engine=engine,
     )
     listening = _listen(host, port)
-    config = uvicorn.Config(
-        app,
-        lifespan="on",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=round(limits.grace),
-        h11_max_incomplete_event_size=64 << 10,
-        limit_max_requests=None,
-    )
     silence_others()
-    server = _Server(config)
+    server = _Server(configured(app))
     server.guard = app
     where = listening.getsockname()
     say(f"http://{host if ':' not in host else f'[{host}]'}:{where[1]}/")
-    observer.log("started", port=where[1], keys=keys is not None, threads=threads)
+    observer.log("started", port=where[1], keys=keys is not None and keys.on, threads=threads)
+    # What is there by now stays: no need to go through all of it when an answer has many parts.
+    gc.freeze()
     server.run(sockets=[listening])
 
 
@@ -92,18 +91,23 @@ def is_loopback(host: str) -> bool:
 
 
 def chosen_keys(root: Path, host: str, *, without_keys: bool) -> Keys | None:
-    """The keys, or None where there are none on loopback or somebody insists on none."""
-    keys = Keys(root)
+    """The keys, there or to come; None where somebody insists on none."""
     if without_keys:
         return None
-    if keys.all() or keys.path.exists():
-        return keys
-    if is_loopback(host):
-        return None
-    raise SettingError(
-        f"{host} can be reached from elsewhere and {root} has no keys; make one with "
-        f"'unbounded keys add {root}', or say --without-keys"
-    )
+    keys = Keys(root, required=not is_loopback(host))
+    if keys.on and not keys.all() and not is_loopback(host):
+        raise SettingError(
+            f"{host} can be reached from elsewhere and {root} has no keys; make one with "
+            f"'unbounded keys add {root}', or say --without-keys"
+        )
+    return keys
+
+
+def _raise_descriptors() -> None:
+    """Have as many descriptors as the system lets us: a connection is one, a memory a few."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = 1 << 16 if hard == resource.RLIM_INFINITY else min(hard, 1 << 16)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 def recorded_model(root: Path) -> Path | None:
@@ -112,7 +116,7 @@ def recorded_model(root: Path) -> Path | None:
         if (folder / NAME).is_file():
             where = read_about(folder)["model"]["path"]
             if where is not None and Path(where).exists():
-                return Path(where)
+                return recorded(folder, where)
     return None
 
 

@@ -1,10 +1,19 @@
 """What requests and answers look like; the OpenAPI page is made of this."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    Field,
+    model_validator,
+)
 
+from unbounded.errors import SettingError
+from unbounded.keep.care import timestamp
 from unbounded.keep.names import LONGEST, PATTERN
 
 TEXT = r"^[^\x00]*$"
@@ -14,10 +23,30 @@ Name = Annotated[str, Field(pattern=PATTERN, max_length=LONGEST, examples=["note
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
 
 
+def _in_calendar(time: datetime) -> datetime:
+    """The time, if it is one everywhere: a zone can move it before the first year or behind the
+    last, and then no day has it."""
+    try:
+        return datetime.fromtimestamp(timestamp(time), UTC)
+    except SettingError:
+        raise ValueError("a time outside of the years 1 to 9999, as UTC has them") from None
+
+
+Time = Annotated[AwareDatetime, AfterValidator(_in_calendar)]
+
+
 class Body(BaseModel):
     """A request: a member that nobody knows is refused."""
 
     model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _few(cls, given: Any) -> Any:
+        # Each would be a complaint of its own.
+        if isinstance(given, dict) and len(given) > 64:
+            raise ValueError("more members than anybody knows")
+        return given
 
 
 class ErrorDetail(BaseModel):
@@ -80,9 +109,11 @@ class Document(BaseModel):
 
 
 class Documents(BaseModel):
-    """In the order of their first words."""
+    """In the order of their first words, so many at most; the answer to `before` = `first` has
+    those that came before."""
 
     documents: list[Document]
+    first: int = Field(description="How many came before these.")
 
 
 class Deleted(BaseModel):
@@ -98,7 +129,7 @@ class ReadRequest(Body):
     document: Annotated[
         str, Field(pattern=LABEL, min_length=1, max_length=200, examples=["diary"])
     ] = "text"
-    time: AwareDatetime | None = Field(None, description="When it was written; none is now.")
+    time: Time | None = Field(None, description="When it was written; none is now.")
     stream: bool = Field(False, description="Tell how far it is, as server-sent events.")
     per_word: bool = Field(False, description="Give the surprise of every word, in nats.")
 
@@ -218,7 +249,7 @@ class ForgetRequest(Body):
     )
 
     document: Annotated[str, Field(pattern=LABEL, min_length=1, max_length=200)] | None = None
-    before: AwareDatetime | None = None
+    before: Time | None = None
     matching: Annotated[str, Field(pattern=TEXT, min_length=1, max_length=1000)] | None = None
     last: Annotated[int, Field(ge=1, le=10**12)] | None = None
     compact: bool = Field(True, description="Take it out of the files too.")
@@ -231,10 +262,13 @@ class Forgotten(BaseModel):
     entries: int
 
 
-Prompts = Annotated[list[Annotated[str, Field(pattern=TEXT)]], Field(min_length=1, max_length=64)]
-Token = Annotated[int, Field(ge=0, lt=2**31)]
-TokenPrompt = Annotated[list[Token], Field(min_length=1, max_length=100_000)]
-TokenPrompts = Annotated[list[TokenPrompt], Field(min_length=1, max_length=64)]
+# The first mistake in a list is enough: a hundred thousand of them take seconds to be told.
+Prompts = Annotated[
+    list[Annotated[str, Field(pattern=TEXT)]], Field(min_length=1, max_length=64, fail_fast=True)
+]
+Token = Annotated[int, Field(ge=0, lt=2**31, strict=True)]
+TokenPrompt = Annotated[list[Token], Field(min_length=1, max_length=100_000, fail_fast=True)]
+TokenPrompts = Annotated[list[TokenPrompt], Field(min_length=1, max_length=64, fail_fast=True)]
 
 
 class TokenizeRequest(BaseModel):
@@ -254,7 +288,7 @@ class TokenizeAnswer(BaseModel):
 class DetokenizeRequest(BaseModel):
     """Tokens to be put together."""
 
-    tokens: Annotated[list[Token], Field(max_length=100_000, examples=[[1, 2]])]
+    tokens: Annotated[list[Token], Field(max_length=100_000, examples=[[1, 2]], fail_fast=True)]
 
 
 class DetokenizeAnswer(BaseModel):

@@ -1,8 +1,6 @@
 """All memories of one folder: made, found, opened when needed, closed when not."""
 
 import asyncio
-import os
-import shutil
 import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable
@@ -11,19 +9,17 @@ from pathlib import Path
 from typing import final
 
 import unbounded.keep
-from unbounded.errors import StoreError
+from unbounded.errors import SettingError, StoreError
 from unbounded.keep import Budget, KeptMemory
 from unbounded.lm import Pretrained
+from unbounded.serve import deletion
 from unbounded.serve.batching import Batching
 from unbounded.serve.lane import Lane
 from unbounded.serve.limits import Limits
-from unbounded.serve.names import checked_name
 from unbounded.serve.refusals import Refused
 from unbounded.serve.watching import on_shards
 from unbounded.serve.workers import Workers
 from unbounded.store.layout import NAME
-
-_GONE = ".deleted-"
 
 
 @final
@@ -50,6 +46,8 @@ class Shelf:
         self._open: dict[str, Lane] = {}
         self._opening: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._making = asyncio.Lock()
+        for line in deletion.finish(root):
+            say("", line)
 
     def names(self) -> list[str]:
         """The memories that there are."""
@@ -102,14 +100,17 @@ class Shelf:
             lane.used = time.monotonic()
 
     async def delete(self, name: str) -> None:
-        """Take a memory away, files and all, once all who came before are served."""
+        """Take a memory away, files and all, once all who came before are served.
+
+        What could not be taken away whole is out of sight, and goes at the next start.
+        """
         self._check_there(name)
         async with self._opening[name]:
             self._check_there(name)
             lane = self._open.get(name)
             if lane is not None:
                 await self._leave(lane)
-            await self.workers.run(lambda: self._remove(name))
+            await self.workers.run(lambda: deletion.delete(self.root, name))
 
     async def close(self) -> None:
         """Close them all; what was acknowledged was on disk before."""
@@ -169,8 +170,20 @@ class Shelf:
         except (StoreError, OSError) as error:
             self._say(lane.name, str(error))
 
-    def _remove(self, name: str) -> None:
-        """First out of sight, in one step; then away."""
-        aside = self.root / f"{_GONE}{name}-{time.time_ns()}"
-        os.rename(self.root / name, aside)
-        shutil.rmtree(aside, ignore_errors=True)
+
+def checked_name(name: str) -> str:
+    """The name, if it is one; whatever else it is never reaches the disk.
+
+    >>> checked_name("my-notes.2026")
+    'my-notes.2026'
+    """
+    try:
+        return unbounded.keep.checked_name(name)
+    except SettingError as error:
+        # Not the error's own words: they say the name again, and a request's text goes nowhere.
+        raise Refused(
+            422,
+            "bad_name",
+            "that is no name for a memory; use up to 64 letters, digits, - and _, "
+            "and single dots between them",
+        ) from error

@@ -10,7 +10,8 @@ from typing import final
 
 import numpy as np
 
-from unbounded.corpus import Vocabulary
+from unbounded.corpus import SENTENCE_END, Vocabulary
+from unbounded.corpus.tokenizer import LONGEST
 from unbounded.serve.refusals import Refused
 
 BYTES = 256
@@ -63,11 +64,13 @@ class Spelling:
         words: list[str] = []
         last: list[int] = []
         spelled: bytearray | None = None
+        numbers = np.array(tokens, np.int64)
+        if len(bad := np.flatnonzero((numbers < 0) | (numbers >= self.size))):
+            raise Refused(422, "bad_token", f"token {bad[0]} is none; there are {self.size:,}")
+        known = iter(self._vocabulary.decode(numbers[numbers < self._base]))
         for at, token in enumerate(tokens):
-            if not 0 <= token < self.size:
-                raise Refused(422, "bad_token", f"token {at} is none; there are {self.size:,}")
             if token < self._base:
-                words += self._vocabulary.decode(np.array([token]))
+                words.append(next(known))
                 last.append(at)
             elif token == self._begin:
                 spelled = bytearray()
@@ -85,5 +88,13 @@ class Spelling:
 
 
 def _word(spelled: bytearray) -> str:
-    """A word has no white space in it, whatever was spelled."""
-    return "".join(spelled.decode("utf-8", "replace").replace("\0", "\ufffd").split()) or "\ufffd"
+    """A word has no white space in it, whatever was spelled; one that no text has is refused."""
+    word = "".join(spelled.decode("utf-8", "replace").replace("\0", "\ufffd").split())
+    if word == SENTENCE_END or len(word.encode()) > LONGEST:
+        raise Refused(
+            422,
+            "bad_token",
+            f"bytes that spell {SENTENCE_END!r}, or more than {LONGEST} of them; no text has such "
+            "a word: send text, or the tokens that /tokenize gives",
+        )
+    return word or "\ufffd"

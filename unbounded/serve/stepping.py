@@ -15,7 +15,7 @@ from unbounded.serve.state import Service
 T = TypeVar("T")
 
 TURN = 0.1
-"""Seconds after which whoever writes at length lets others in."""
+"""Seconds after which whoever writes at length tells it, and lets others in."""
 
 
 def too_slow(seconds: float) -> Refused:
@@ -62,7 +62,7 @@ async def begin_telling(
     service: Service, name: str, pieces: Callable[[KeptMemory], Iterator[Any]], last: list[Any]
 ) -> Events:
     """Events of a thread that asks a memory; once the first is there, or a refusal instead."""
-    events = Events()
+    events = Events(service.limits.events)
     loop = asyncio.get_running_loop()
     deadline = loop.time() + service.limits.seconds
 
@@ -72,27 +72,34 @@ async def begin_telling(
         """Tell pieces for a while; whether there are more."""
         if not going:
             going.append(iter(pieces(memory)))
-        turn = loop.time() + TURN
-        for piece in going[0]:
-            loop.call_soon_threadsafe(events.put, piece)
-            if events.left:
-                return False
-            if not service.ready:
-                raise stopping()
-            if loop.time() > deadline:
-                raise too_slow(service.limits.seconds)
-            if loop.time() > turn:
-                return True
-        return False
+        turn, batch = loop.time() + TURN, list[Any]()
+        try:
+            for piece in going[0]:
+                batch.append(piece)
+                if events.left:
+                    return False
+                if not service.ready:
+                    raise stopping()
+                if (now := loop.time()) > deadline:
+                    raise too_slow(service.limits.seconds)
+                if now > turn or len(batch) >= service.limits.events:
+                    return True
+            return False
+        finally:
+            # In one go: an errand to the loop for every piece would be its whole day.
+            loop.call_soon_threadsafe(events.put_all, batch)
 
     async def tell() -> None:
         try:
             async with service.shelf.lane(name) as lane:
                 while await lane.ask(some):
-                    pass
+                    async with asyncio.timeout_at(deadline):
+                        await events.room()
             for event in last:
                 events.put(event)
             events.end()
+        except TimeoutError:
+            events.fail(too_slow(service.limits.seconds))
         except Exception as error:
             events.fail(error)
             if not isinstance(error, Refused):

@@ -7,6 +7,7 @@ import numpy as np
 
 from unbounded.corpus import SENTENCE_END, Splitter
 from unbounded.keep import KeptMemory
+from unbounded.keep.prediction import SHOWN
 from unbounded.predict import OnlineModel
 from unbounded.types import Probs
 
@@ -46,6 +47,7 @@ def write(
     random = np.random.default_rng(manner.seed)
     sentence = _since_sentence(before)
     said: list[str] = []
+    shown: list[str] = []
     text, told = "", 0
     held: list[Piece] = []
     stamp: object = None
@@ -56,7 +58,8 @@ def write(
         probs = model.predict().dense(len(model.vocabulary))[0]
         drawn = _draw(probs, manner, random)
         said += model.vocabulary.decode(np.array([drawn]))
-        now = _as_text(memory.model.tokenizer, sentence, said, spaced=spaced)
+        shown.append(said[-1][:SHOWN])
+        now = _as_text(memory.model.tokenizer, sentence, shown, spaced=spaced)
         log_prob = float(np.log(probs[drawn]))
         held.append(Piece(now[len(text) :], log_prob, top_words(model, probs, manner.top)))
         text = now
@@ -82,17 +85,23 @@ def top_words(model: OnlineModel, probs: Probs, n: int) -> dict[str, float]:
         return {}
     best = np.argpartition(-probs, min(n, len(probs) - 1))[:n]
     best = best[np.argsort(-probs[best], kind="stable")]
-    names = ["\n" if word == SENTENCE_END else word for word in model.vocabulary.decode(best)]
-    return dict(zip(names, np.log(probs[best]).tolist(), strict=True))
+    found: dict[str, float] = {}
+    for word, log_prob in zip(
+        model.vocabulary.decode(best), np.log(probs[best]).tolist(), strict=True
+    ):
+        # Of two that begin alike, the likelier.
+        found.setdefault("\n" if word == SENTENCE_END else word[:SHOWN], log_prob)
+    return found
 
 
 def _draw(probs: Probs, manner: Manner, random: np.random.Generator) -> int:
     """One of the words; at temperature zero the likeliest."""
     if manner.temperature == 0:
         return int(probs.argmax())
-    with np.errstate(divide="ignore"):
-        logs = np.log(probs) / manner.temperature
-    shares = np.exp(logs - logs.max())
+    # The largest becomes zero first: nothing is too much for it, however low the temperature.
+    with np.errstate(divide="ignore", over="ignore"):
+        logs = np.log(probs)
+        shares = np.exp((logs - logs.max()) / manner.temperature)
     if manner.top_p < 1:
         order = np.argsort(-shares, kind="stable")
         total = np.cumsum(shares[order]) / shares.sum()

@@ -155,10 +155,8 @@ async function guarded(work) {
 
 async function nextName() {
   const { documents } = await get(memoryPath(memory, "documents"));
-  const used = new Set(documents.map((one) => one.name));
-  let count = 1;
-  while (used.has(`note ${count}`)) count += 1;
-  return `note ${count}`;
+  const numbers = documents.map((one) => Number(/^note (\d+)$/.exec(one.name)?.[1] ?? 0));
+  return `note ${Math.max(0, ...numbers) + 1}`;
 }
 
 async function learn() {
