@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-import unbounded.memory.lists as lists
+from unbounded._native import QuantizedLists
 from unbounded.bench.read import fitted, perplexity
 from unbounded.bench.stream import Watched
 from unbounded.bench.text import words_of
@@ -22,13 +22,14 @@ from unbounded.config import MemoryConfig, set_threads
 from unbounded.corpus import Reader
 from unbounded.lm import Pretrained, load_model
 from unbounded.memory import Auto, Memory
+from unbounded.memory.quantized import restored
 from unbounded.predict.experts import Static, unit_length
-from unbounded.predict.family import Family
+from unbounded.predict.family import family
 from unbounded.predict.ngram import NGram
 from unbounded.types import Hidden, Ids, Probs
 
 BLOCK = 4096
-LOOKED_AT = (4, 6, 8, 12, 16, 24)
+CANDIDATES = (4, 6, 8, 12, 16, 24)
 NEIGHBORS = (768, 1024, 1152, 1280, 1536)
 
 
@@ -54,14 +55,15 @@ def main() -> None:
     print(f"{entries:,} entries; without a cache", *(f"{mixed(m):.2f}" for m in mixtures))
     print("| looked at for each | neighbors | + cache | + unigram | + n-grams | µs a query |")
     print("|--:|--:|--:|--:|--:|--:|")
-    search(memory, hidden, later, NEIGHBORS[0], size)
-    for looked_at in LOOKED_AT:
-        lists.LOOKED_AT = looked_at
+    assert isinstance(memory.index, Auto)
+    for candidates in CANDIDATES:
+        lists = restored(memory.index.state(), memory.index.exact // 8, candidates)
+        lists.retag(memory.words)
         for k in NEIGHBORS:
-            cache, seconds = search(memory, hidden, later, k, size)
+            cache, seconds = search(lists, memory.words, hidden, later, k)
             found = [mixed([*mixture, cache]) for mixture in mixtures]
             print(
-                f"| {looked_at} | {k:,} | "
+                f"| {candidates} | {k:,} | "
                 + " | ".join(f"{one:.2f}" for one in found)
                 + f" | {1e6 * seconds:.1f} |",
                 flush=True,
@@ -85,16 +87,17 @@ def by_ngrams(ids: Ids, size: int) -> Probs:
     return np.concatenate([experts.score(nothing[: len(block)], block) for block in blocks])
 
 
-def search(memory: Memory, hidden: Hidden, words: Ids, k: int, size: int) -> tuple[Probs, float]:
+def search(
+    lists: QuantizedLists, known: Ids, hidden: Hidden, words: Ids, k: int
+) -> tuple[Probs, float]:
     """What the cache says of each word, and seconds a query."""
-    family, times, said = Family(MemoryConfig().kernel), [], []
+    votes, times, said = family(MemoryConfig().kernel), [], []
     for start in range(0, len(words), BLOCK):
         rows = slice(start, start + BLOCK)
         keys = unit_length(hidden[rows])
         began = time.perf_counter()
-        found = memory.search(keys, k)
+        said.append(lists.vote(keys, words[rows], known, k, *votes.settings))
         times.append((time.perf_counter() - began) / len(keys))
-        said.append(family.shares(found.squared, found.words, words[rows], size))
     return np.concatenate(said), float(np.median(times))
 
 

@@ -37,7 +37,7 @@ if True:  # imports are a part of a restart
     from unbounded.console import parse_size
     from unbounded.corpus import Block, Line, Reader, blocks, read_sentences
     from unbounded.keep import KeptMemory, kept
-    from unbounded.keep.kept import _runs
+    from unbounded.keep.cutting import runs_of
     from unbounded.lm import Pretrained, load_model
     from unbounded.predict import Cache
 
@@ -50,7 +50,7 @@ def text_from(paths: list[str], skip: int) -> Iterator[Line]:
 def put_in(memory: KeptMemory, block: Block) -> None:
     """A block with its words and states, without predictions."""
     online = memory._mind.online
-    memory.store.append(block.words, list(block.documents), _runs(block), time.time())
+    memory.store.append(block.words, list(block.documents), runs_of(block), time.time())
     memory._mind._widen(len(online.vocabulary) + len(block.words))
     ids = online.vocabulary.encode(block.words)
     after, state = online.lm.advance(online._state, ids)

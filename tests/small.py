@@ -11,13 +11,15 @@ from unbounded.lm import (
     AdaptedHead,
     DynamicConfig,
     DynamicModel,
+    NetworkConfig,
     RecurrentModel,
     SharedHead,
     TransformerConfig,
     TransformerModel,
 )
-from unbounded.lm.encoder import Encoder, NetworkConfig
+from unbounded.lm.encoder import Encoder
 from unbounded.lm.head import build_head, reset_head
+from unbounded.lm.pytorch import frozen
 from unbounded.predict import Adapted, Dynamic
 
 TOY = ToyModel(base_size=12, width=5)
@@ -30,7 +32,7 @@ def small_network(cell: str = "lstm") -> RecurrentModel:
     head = build_head(TOY.width, TOY.base_size, [7])
     encoder.reset_parameters(generator)
     reset_head(head, generator)
-    return RecurrentModel(encoder, head, sentence_end=1)
+    return frozen(encoder, head, sentence_end=1)
 
 
 SMALL = {cell: small_network(cell) for cell in ("lstm", "gru")}

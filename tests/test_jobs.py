@@ -45,6 +45,17 @@ def test_it_has_read_the_training_text_and_then_goes_on(model: Pretrained) -> No
     assert found["primed"][-1] > 100 * found["primed"][len(words) - 1]  # it has met the zorble
 
 
+def test_only_what_is_read_first_is_counted(model: Pretrained, lines: list[Line]) -> None:
+    """The full vocabulary has the words of what is read first, and none of what is not."""
+    first = [Line("first", 1, "zorble quokka axolotl numbat")]
+    config = replace(CONFIG, rows=("static",), first_tokens=2)
+    alone, two, all_five = (
+        evaluate(model, lines[-20:], replace(config, first_tokens=many), first=text).vocabulary
+        for many, text in ((None, None), (2, first), (None, first))
+    )
+    assert (two - alone, all_five - alone) == (2, 4)
+
+
 def test_a_stream_does_not_teach_the_next_one(model: Pretrained) -> None:
     words = model.tokenizer.words("we zorble the union")
     readings = [

@@ -85,3 +85,12 @@ def test_what_is_reserved_is_not_taken() -> None:
 
 def test_a_room_for_no_rows() -> None:
     assert Room(np.empty((0, 4), np.uint32)).first(2).tolist() == [[0] * 4] * 2
+
+
+def test_a_system_without_large_pages_does_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(pages: object, advice: int) -> None:
+        raise OSError(22, "Invalid argument")
+
+    monkeypatch.setattr(module._Pages, "madvise", refuse, raising=False)
+    rows = Room(np.arange(3)).first(2_000_000)
+    assert rows[:4].tolist() == [0, 1, 2, 0]

@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     from unbounded.lm import training_text as training_text
     from unbounded.predict import Kernel as Kernel
     from unbounded.predict import OnlineModel as OnlineModel
+    from unbounded.store.backup import backup as backup
+    from unbounded.store.backup import restore as restore
     from unbounded.writing import Writer as Writer
 
 _WHERE = {
@@ -76,6 +78,7 @@ _WHERE = {
         "training_text",
     ),
     "unbounded.predict": ("Kernel", "OnlineModel"),
+    "unbounded.store.backup": ("backup", "restore"),
     "unbounded.writing": ("Writer",),
 }
 _HOME = {name: module for module, names in _WHERE.items() for name in names}

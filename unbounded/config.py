@@ -7,9 +7,9 @@ import numpy as np
 
 from unbounded.corpus import Vocabulary
 from unbounded.errors import SettingError
-from unbounded.lm import AdaptedHead, DynamicModel, LanguageModel, Pretrained, SharedHead
+from unbounded.lm import AdaptedHead, LanguageModel, Pretrained, SharedHead
 from unbounded.lm.strangers import STRANGERS, Spelled
-from unbounded.lm.threads import set_torch_threads
+from unbounded.lm.threads import set_network_threads
 from unbounded.memory import IVFPQ, Auto, Flat, Index, Memory, Pairs, Window
 from unbounded.memory.threads import set_search_threads
 from unbounded.predict import (
@@ -114,6 +114,8 @@ def build_online(
                 assert shared is not None
                 built[name] = Adapted(AdaptedHead(shared))
             case "dynamic":
+                from unbounded.lm import DynamicModel
+
                 built[name] = Dynamic(DynamicModel(model.recurrent))
             case "uniform":
                 if full_size is None:
@@ -176,6 +178,6 @@ def _primed(model: Pretrained, ngram: NGram) -> NGram:
 
 
 def set_threads(threads: int) -> None:
-    """Let training and searching use so many threads each; the network reads with one."""
+    """Let training, the network and searching use so many threads each."""
     set_search_threads(threads)
-    set_torch_threads(threads)
+    set_network_threads(threads)

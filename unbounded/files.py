@@ -1,15 +1,30 @@
 """Files that are either wholly there or not there at all, and where those of a user go."""
 
+import json
 import os
 from collections.abc import Callable
 from errno import EISDIR
 from pathlib import Path
+from typing import Any
 
 
 def cache_folder() -> Path:
     """The user's cache directory: `XDG_CACHE_HOME` or ~/.cache, and in it `unbounded`."""
     cache = os.environ.get("XDG_CACHE_HOME")
     return (Path(cache) if cache else Path.home() / ".cache") / "unbounded"
+
+
+def parse_json(data: str | bytes) -> Any:
+    """What JSON says; a `ValueError` at all that is none, and at what is nested too deep to read.
+
+    >>> parse_json("[" * 100_000)
+    Traceback (most recent call last):
+    ValueError: nested too deep
+    """
+    try:
+        return json.loads(data)
+    except RecursionError:
+        raise ValueError("nested too deep") from None
 
 
 def write_aside(path: Path, write: Callable[[Path], None]) -> None:

@@ -29,13 +29,11 @@ from unbounded.lm import (
     TrainingConfig,
     TrainingText,
     load_model,
-    train_model,
 )
 from unbounded.lm.checkpoint import CONFIG, keep_text
 from unbounded.memory import Pairs
-from unbounded.predict import Cache, Fixed, NGram, Offline, OnlineModel, Spelling
+from unbounded.predict import Cache, Fixed, NGram, Offline, OnlineModel
 from unbounded.predict.offline import tuned
-from unbounded.predict.spelling import LEAST
 from unbounded.score.evaluation import (
     Evaluation,
     experts_of,
@@ -96,6 +94,8 @@ def trained_model(
     was trained on; `show` hears how far it is, and how many words all epochs have together.
     """
     if not (folder / CONFIG).exists():
+        from unbounded.lm import train_model
+
         tokenizer = Tokenizer()
         ready = text(tokenizer)
         total = len(ready.words) * config.epochs
@@ -145,9 +145,9 @@ def evaluate(
     rows = make_rows(config.rows, model.lm.width, config.protocol, text=kept, closed=closed)
     met = model.vocabulary.copy()
     total = _count(met, model, text, config.tokens)
-    for other in (validate, first):
+    for other, tokens in ((validate, None), (first, config.first_tokens)):
         if other is not None and not closed:
-            _count(met, model, other, config.tokens)
+            _count(met, model, other, tokens or config.tokens)
     experts = experts_of(rows)
     size = None if config.protocol == "open" else len(met)
     online = _unmixed(build_online(model, size, experts, config.memory, config.strangers, pairs))
@@ -189,11 +189,6 @@ def evaluate(
             evaluation.events += [str(event) for event in expert.memory.events]
         elif isinstance(expert, NGram):
             evaluation.memory[f"{name}_bytes"] = expert.bytes
-        if isinstance(expert, Spelling) and expert.beyond:
-            evaluation.events.append(
-                f"{expert.beyond:,} words too long for a float were spelled with {LEAST:g} each; "
-                "bits per character are a little too low"
-            )
     return evaluation
 
 

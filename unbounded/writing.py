@@ -3,12 +3,12 @@
 from typing import Any, final
 
 import numpy as np
-from jaxtyping import Float
 
 from unbounded.errors import ModelError, SettingError
 from unbounded.lm import Pretrained, TransformerModel
 from unbounded.lm.generation import generate
 from unbounded.predict import Cache, OnlineModel
+from unbounded.shapes import Float
 from unbounded.types import Hidden
 
 

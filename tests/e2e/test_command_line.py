@@ -146,7 +146,6 @@ def test_the_open_protocol_prints_and_draws_what_it_is(place: Path, tmp_path: Pa
     assert ran.returncode == 0, ran.stderr
     assert "open protocol" in ran.stdout
     assert "bits/char" in ran.stdout
-    assert "1 words too long for a float" in ran.stderr
     page = (tmp_path / "open.html").read_text()
     assert "weight of spelling" in page
     assert "weight of uniform" not in page

@@ -105,6 +105,18 @@ def test_stats_check_export_forget_and_compact(place: Path, tmp_path: Path) -> N
     assert "remove that folder" in ran.stdout
 
 
+def test_backup_and_restore(place: Path, tmp_path: Path) -> None:
+    made = json_of("memory", "backup", place / "m", tmp_path / "b")
+    assert made["words"] == json_of("memory", "stats", place / "m")["entries"]
+    assert json_of("memory", "backup", place / "m", tmp_path / "b")["bytes_copied"] == 0
+    ran = unbounded("memory", "restore", tmp_path / "b", tmp_path / "again")
+    assert ran.returncode == 0, ran.stderr
+    assert "verified" in ran.stderr + ran.stdout
+    ran = unbounded("memory", "check", tmp_path / "again", "--deep")
+    assert "all is well" in ran.stdout
+    assert_fails(["memory", "restore", tmp_path / "b", place / "m"], "is a memory already")
+
+
 def test_a_pipe_is_followed_line_by_line_and_killed_without_loss(
     place: Path, tmp_path: Path
 ) -> None:

@@ -84,13 +84,14 @@ def test_rows_of_a_transformer_are_evaluated(place: Path) -> None:
 
 def test_a_memory_is_read_asked_scored_and_goes_on(place: Path) -> None:
     (place / "few.txt").write_text("the cat's food\n", encoding="utf-8")
+    named = ["--model", "model"]
     _, predicted, scored, written, read = said(
         place,
-        ["read", "memory", "text.txt", "--model", "model"],
-        ["predict", "memory", "the cat sat on the", "-n", "3", "--json", "-"],
-        ["score", "memory", "few.txt", "--words"],
-        ["complete", "memory", "the cat sat on the", "--words", "4"],
-        ["read", "memory", "few.txt", "--surprise"],
+        ["read", "memory", "text.txt", *named],
+        ["predict", "memory", "the cat sat on the", "-n", "3", "--json", "-", *named],
+        ["score", "memory", "few.txt", "--words", *named],
+        ["complete", "memory", "the cat sat on the", "--words", "4", *named],
+        ["read", "memory", "few.txt", "--surprise", *named],
     )
     found = json.loads(predicted)
     assert found["words"][0]["word"] == "mat"
@@ -108,12 +109,16 @@ def test_what_does_not_belong_together_is_refused_in_one_line(place: Path) -> No
         place,
         ["read", "mine", "text.txt", "--model", "model"],
         ["predict", "mine", "the", "--model", "other"],
+        ["predict", "mine", "the"],
         ["evaluate", "model", "text.txt", "--rows", "dynamic"],
         ["evaluate", "model", "text.txt", "--rows", "knnlm"],
         ["evaluate", "model", "text.txt", "--rows", "knnlm-tuned", "--first", "text.txt"],
     )
     assert made[0] == 0
-    expected = ("mine belongs to another model", "no recurrent network", "--first", "--validate")
+    expected = (
+        *("mine belongs to another model", "name it yourself: --model"),
+        *("no recurrent network", "--first", "--validate"),
+    )
     for (code, _, err), words in zip(refused, expected, strict=True):
         assert code == 1
         assert words in err

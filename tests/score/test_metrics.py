@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.score.stream import texts
-from unbounded.corpus import SENTENCE_END
+from unbounded.corpus import SENTENCE_END, Tokenizer
 from unbounded.score.metrics import (
     BANDS,
     FIRST_NEW_BAND,
@@ -36,6 +36,14 @@ def test_the_text_that_compressors_get_is_as_long_as_what_is_counted(words: list
     # A text does not begin with a sentence end, nor has it two together.
     whole = [w for w in words if w != SENTENCE_END]
     assert len(written(whole)) == characters(whole)
+
+
+def test_a_word_that_was_cut_is_written_whole() -> None:
+    text = f"it {'rain' * 60} {'雨' * 50} !"
+    words = [*Tokenizer().words(text), SENTENCE_END]
+    assert len(words) == 8
+    assert written(words) == f"{text}\n"
+    assert characters(words) == len(written(words))
 
 
 def test_characters_of_nothing_are_none() -> None:

@@ -10,8 +10,8 @@ from unbounded.bench.scale import share_of
 from unbounded.cluster.merging import Merged
 from unbounded.cluster.opening import scratch
 from unbounded.corpus import Vocabulary
-from unbounded.memory import Auto, Memory, Neighbors, Pairs
-from unbounded.memory.lists import LOOKED_AT
+from unbounded.memory import Auto, Memory, Pairs, Votes
+from unbounded.memory.quantized import CANDIDATES
 from unbounded.types import Hidden, Ids
 
 WIDTH, WORDS = 256, 10_000
@@ -50,7 +50,7 @@ def bench_cluster(
     # Queries of a full memory while a row is measured: `asked_again` counts some of them.
     queries = max(blocks) + words * len(blocks)
     figures: dict[str, Any] = {"entries": entries, "k": k, "words": words, "queries": queries}
-    figures["looked_at"] = LOOKED_AT
+    figures["looked_at"] = CANDIDATES
     figures["rows"] = []
 
     def measure(name: str, count: int, memory: Pairs) -> None:
@@ -119,14 +119,10 @@ def _merging(shards: int, k: int, rows: int = 1024) -> float:
 def _reading(memory: Pairs, block: int, words: int, k: int, seed: int) -> float:
     """Words a second."""
     keys, ids = next(made_up(words, seed))
-
-    def look(first: int, found: Neighbors) -> None:
-        pass
-
     began = time.perf_counter()
     for start in range(0, len(keys), block):
         rows = slice(start, start + block)
-        memory.read_by(keys[rows], ids[rows], k, look)
+        memory.score(keys[rows], ids[rows], k, Votes())
     return len(keys) / (time.perf_counter() - began)
 
 

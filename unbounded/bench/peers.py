@@ -3,10 +3,10 @@
 import time
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from unbounded.lm import LanguageModel
 from unbounded.predict.distribution import Sparse
+from unbounded.shapes import Float, Int
 from unbounded.types import Distances, Ids, Positions, Probs, State
 
 KNN_SHARE = 0.25

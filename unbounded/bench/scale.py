@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from unbounded.memory.lists import LOOKED_AT
+from unbounded.memory.quantized import CANDIDATES
 
 # Runs that do not say how many entries a shard looked at for each neighbor.
-_ONCE_LOOKED_AT = 16
+_ONCE_CANDIDATES = 16
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Constants:
     width: int = 256
     reply: int = 12
     """Bytes of a neighbor on its way: distance, entry, word."""
-    looked: int = LOOKED_AT
+    looked: int = CANDIDATES
     """Entries that a shard looks at for each neighbor it is asked for."""
     memory: int = 80
     """Bytes of an entry in a shard's memory, at most."""
@@ -63,7 +63,7 @@ class Constants:
             queries.append(each / row["shards"])
         shard, call = np.polyfit([row["shards"] for row in spread], calls, 1)
         alone = {int(count): float(each) for count, each in figures["alone"].items()}
-        looked_at = int(figures.get("looked_at", _ONCE_LOOKED_AT))
+        looked_at = int(figures.get("looked_at", _ONCE_CANDIDATES))
         looked = [looked_at * share_of(k, count) for count in alone]
         scanned = [each - _lists(entries / count) for count, each in alone.items()]
         scan, fixed = np.polyfit(looked, scanned, 1)

@@ -61,6 +61,33 @@ class Stock:
         return squared, positions
 
 
+CONTESTANTS = {
+    "PQ128x4fs": "IVF{lists}_HNSW32,PQ128x4fs",
+    "PCA128, PQ64x4fs": "PCA128,IVF{lists}_HNSW32,PQ64x4fs",
+    "RaBitQfs": "RR{width},IVF{lists}_HNSW32,RaBitQfs",
+    "RaBitQfs4": "RR{width},IVF{lists}_HNSW32,RaBitQfs4",
+}
+"""The strongest that faiss has, by the names of its factory; all are filled from the same keys."""
+
+CONTEST_PROBES = (8, 16, 32)
+
+MANY_LISTS = 16_384
+"""As many are tried too where there are this many times 39 keys to train them, ten million."""
+
+
+def contestants(entries: int, width: int) -> dict[str, tuple[str, int]]:
+    """Names, factory strings and lists of what is tried at so many entries."""
+    lists = {"": lists_for(entries)}
+    if entries >= 10_000_000:
+        lists[f" {MANY_LISTS:,} lists"] = MANY_LISTS
+    return {
+        f"{name}{more}": (spec.format(lists=count, width=width), count)
+        for name, spec in CONTESTANTS.items()
+        for more, count in lists.items()
+        if width >= 128
+    }
+
+
 _theirs: dict[str, Any] = {}
 """What the other process holds between two calls."""
 
@@ -94,6 +121,34 @@ def _ask(queries: Hidden, k: int) -> tuple[float, Distances, Positions]:
     return seconds, squared, np.where(missing, -1, _theirs["words"][positions])
 
 
+def _contest(spec: str, lists: int, entries: int) -> float:
+    """Make, train and fill another index, instead of the one before; seconds of it all."""
+    began = time.perf_counter()
+    scratch = _theirs["scratch"]
+    _theirs.pop("contestant", None)
+    sample = scratch.keys(0, min(entries, KEYS_PER_LIST * lists))
+    index = faiss.index_factory(sample.shape[1], spec)
+    index.train(sample)
+    for keys in scratch.chunks(0, entries):
+        index.add(keys)
+    _theirs["contestant"] = index
+    return time.perf_counter() - began
+
+
+def _ask_contestant(queries: Hidden, k: int, probes: int) -> tuple[float, Distances, Positions]:
+    index = _theirs["contestant"]
+    inverted: Any = faiss.downcast_index(faiss.extract_index_ivf(index))
+    inverted.nprobe = probes
+    if "RaBitQ" in type(inverted).__name__:
+        inverted.qb = 8
+    began = time.perf_counter()
+    squared, positions = index.search(queries, k)
+    seconds = time.perf_counter() - began
+    missing = positions < 0
+    squared[missing] = np.inf
+    return seconds, squared, np.where(missing, -1, _theirs["words"][positions])
+
+
 @final
 class StockProcess:
     """A `Stock` in a process of its own, so that its memory is not counted as ours."""
@@ -116,3 +171,13 @@ class StockProcess:
     def search(self, queries: Hidden, k: int) -> tuple[float, Distances, Positions]:
         """The seconds of the search alone, squared distances, and the words found there."""
         return self._pool.submit(_ask, queries, k).result()
+
+    def contest(self, spec: str, lists: int, entries: int) -> float:
+        """Fill another index with the first `entries` keys; the seconds that took."""
+        return self._pool.submit(_contest, spec, lists, entries).result()
+
+    def search_contestant(
+        self, queries: Hidden, k: int, probes: int
+    ) -> tuple[float, Distances, Positions]:
+        """As `search`, of the contestant that was filled last."""
+        return self._pool.submit(_ask_contestant, queries, k, probes).result()

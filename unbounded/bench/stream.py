@@ -6,7 +6,6 @@ from itertools import islice
 from typing import final
 
 import numpy as np
-from jaxtyping import Float
 
 from unbounded.bench.scratch import Scratch
 from unbounded.config import MemoryConfig, build_online
@@ -15,6 +14,7 @@ from unbounded.predict import Cache, Online, OnlineModel, Reading
 from unbounded.predict.experts import unit_length
 from unbounded.score.metrics import Tally, surprise
 from unbounded.score.rows import ROWS, Row, experts_for
+from unbounded.shapes import Float
 from unbounded.types import Hidden, Ids, Probs, State
 
 ALWAYS = ("static", "unbounded")

@@ -22,8 +22,10 @@ def read_table(mark: int, figures: Mapping[str, Any]) -> str:
             f"{TITLES[name]:28}{us:>9,.1f}{us / figures['static_us']:>11.2f}{said:>12}"
             f"{perplexity[name]:>12,.2f}"
         )
-    plain = figures["plain_cache_us"]
+    torch_static, plain = figures["torch_static_us"], figures["plain_cache_us"]
+    ratios = ", ".join(f"{name} {r:.2f}" for name, r in figures["to_torch_static"].items())
     lines += [
+        f"{'static in plain PyTorch':28}{torch_static:>9,.1f}  to it: {ratios}",
         f"{'plain neural cache':28}{plain:>9,.1f}{plain / figures['static_us']:>11.2f}",
         f"{'unbounded, whole stream':28}{figures['stream_us']:>9,.1f}"
         f"{figures['stream_ratio']:>11.2f}",
@@ -32,6 +34,15 @@ def read_table(mark: int, figures: Mapping[str, Any]) -> str:
         f"{figures['search_ratio']:.1f} times stock, {figures['k']:,} neighbors",
         f"{'search alone, stock faiss':28}{figures['stock_search_us']:>9,.1f}"
         f"  {figures['stock_queries_per_second']:,.0f} a second, {figures['stock_k']:,} neighbors",
+        *(
+            f"  {one['name']:38}{one['us']:>9,.1f} µs  perplexity {one['perplexity']:,.2f}, "
+            f"filling {one['filling_us']:.1f} µs an entry"
+            for one in figures["contest"]
+        ),
+        f"  ours on these words{figures['search_us']:>28,.1f} µs  perplexity "
+        f"{figures['contest_perplexity']:,.2f}",
+        f"best of faiss: {figures.get('best_faiss', 'none')}, "
+        f"{figures.get('best_faiss_us', float('nan')) / figures['search_us']:.1f} times our time",
         "perplexity with nothing of the stretch in the memory, weights fitted: "
         f"{perplexity['unbounded_frozen']:,.2f}, with as many neighbors as stock "
         f"{perplexity['as_many_frozen']:,.2f}, stock faiss {perplexity['stock']:,.2f}, "

@@ -52,7 +52,7 @@ def train(
     seed: Seed = 1,
     json_file: JsonFile = None,
 ) -> None:
-    """Training beside the naive way, and one-stream inference beside torch's own parts."""
+    """Training beside the naive way, and one-stream inference beside plain PyTorch."""
     from unbounded.lm.bench import bench_inference, bench_training
 
     training = bench_training(vocabulary, steps, seed)
@@ -66,11 +66,16 @@ def train(
         f"training           {training['words_per_cpu_second']:>9,.0f} words/s\n"
         f"  naive            {training['naive_words_per_cpu_second']:>9,.0f} words/s"
         f"   (dense embedding gradients, full softmax): {training['ratio']:.1f} times slower\n"
-        f"hidden states      {inference['states_us']:>9,.1f} µs/word"
-        f"  {inference['states_ratio']:.2f} of a bare nn.LSTM's {inference['bare_lstm_us']:.1f}\n"
-        f"word probabilities {inference['probabilities_us']:>9,.1f} µs/word"
-        f"  {inference['probabilities_ratio']:.2f} of torch's adaptive softmax's "
-        f"{inference['torch_softmax_us']:.1f}"
+        f"µs a word of one stream   torch  native  native, two threads (time of the clock)\n"
+        + "".join(
+            f"  {label:<20} {inference[f'torch_{name}_1_us']:>8.1f} "
+            f"{inference[f'{name}_1_us']:>7.1f} {inference[f'{name}_2_us']:>7.1f}\n"
+            for name, label in (("states", "hidden states"), ("probabilities", "probabilities"))
+        )
+        + f"  adapted output layer          {inference['adapted_1_us']:>7.1f} "
+        f"{inference['adapted_2_us']:>7.1f}\n"
+        f"  native over torch: {inference['ratio_1']:.2f}, with two threads "
+        f"{inference['ratio_2']:.2f}"
     )
 
 

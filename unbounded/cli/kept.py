@@ -21,7 +21,8 @@ Model = Annotated[
     Path | None,
     typer.Option(
         metavar="MODEL",
-        help="Folder of the model that it belongs to [default: the one that it was made with].",
+        help="Folder of the model that it belongs to; one of transformers must be named each time "
+        "[default: the one that it was made with].",
     ),
 ]
 
@@ -46,13 +47,15 @@ def opened(
         chosen = default_folder_trained()
     with late_meter("reading again") as show:
         memory = unbounded.open(folder, chosen, mode=mode, budget=budget, show=show)
-    with memory:
-        for event in memory.events:
-            say(event)
-        told = len(memory.events)
-        yield memory
-    for event in memory.events[told:]:
+    for event in memory.events:
         say(event)
+    told = len(memory.events)
+    try:
+        with memory:
+            yield memory
+    finally:
+        for event in memory.events[told:]:
+            say(event)
 
 
 @contextmanager

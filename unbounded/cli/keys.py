@@ -60,5 +60,8 @@ def remove(root: Root, id: Annotated[str, typer.Argument(metavar="ID", help="As 
     """Remove a key; a service that runs knows at once."""
     from unbounded.serve.keys import Keys
 
-    key = Keys(root).remove(id)
+    keys = Keys(root)
+    key = keys.remove(id)
     say(f"key {key.id} opens nothing any more")
+    if not keys.all():
+        say(f"it was the last: nobody is served until you add one, or delete {keys.path}")

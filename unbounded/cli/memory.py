@@ -14,6 +14,7 @@ from unbounded.errors import SettingError
 if TYPE_CHECKING:
     from unbounded.keep import KeptMemory
     from unbounded.keep.spread import SpreadMemory
+    from unbounded.store.backup import Backup
 
 group = typer.Typer(no_args_is_help=True, help="Look after a memory, and make it forget.")
 app.add_typer(group, name="memory")
@@ -185,6 +186,49 @@ def export(
         say(f"{out}: {count:,} words")
     if json_file is not None:
         write_json({"words": count}, json_file)
+
+
+@group.command()
+def backup(
+    memory_folder: Folder,
+    target: Annotated[Path, typer.Argument(metavar="DEST", help="Folder of the backup.")],
+    json_file: JsonFile = None,
+) -> None:
+    """Copy a memory, also while it is written; run again, it brings what has come since.
+
+    Consistent: all that was acknowledged when it began. Stopped in the middle, it goes on the next
+    time. In the end every checksum of the copy is read. DEST is a memory of its own.
+    """
+    from unbounded.store.backup import backup as run
+
+    check_targets(json_file)
+    with late_meter("copying") as show:
+        made = run(memory_folder, target, show=show)
+    _say_copy(target, made, json_file)
+
+
+@group.command()
+def restore(
+    source: Annotated[Path, typer.Argument(metavar="BACKUP", help="Folder of the backup.")],
+    memory_folder: Annotated[
+        Path, typer.Argument(metavar="MEMORY", help="Folder that does not exist yet.")
+    ],
+    json_file: JsonFile = None,
+) -> None:
+    """Make a memory from its backup; every checksum is read, of both."""
+    from unbounded.store.backup import restore as run
+
+    check_targets(json_file)
+    with late_meter("copying") as show:
+        made = run(source, memory_folder, show=show)
+    _say_copy(memory_folder, made, json_file)
+
+
+def _say_copy(folder: Path, made: "Backup", json_file: str | None) -> None:
+    if json_file != "-":
+        say(f"{folder}: {made.words:,} words, {made.copied:,} bytes copied, verified")
+    if json_file is not None:
+        write_json({"words": made.words, "bytes_copied": made.copied}, json_file)
 
 
 @group.command()

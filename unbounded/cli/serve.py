@@ -33,6 +33,14 @@ def serve(
         bool,
         typer.Option("--without-keys", help="Let everybody in who can reach it, keys or none."),
     ] = False,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="A name by which requests without a key may call it, beside its addresses, "
+            "localhost and this machine's; may be repeated.",
+        ),
+    ] = None,
     max_memories: Annotated[int, typer.Option(min=1, help="Memories at most.")] = 256,
     max_body: Annotated[int, typer.Option(min=1, help="Megabytes of a request at most.")] = 32,
     seconds: Annotated[float, typer.Option(min=0.1, help="What asking may take.")] = 60.0,
@@ -73,6 +81,7 @@ def serve(
         limits=limits,
         threads=threads,
         without_keys=without_keys,
+        hosts=allow_host or (),
         batched=batching,
         quiet=quiet,
         engine=engine,

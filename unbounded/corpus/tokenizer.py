@@ -6,7 +6,7 @@ are letters like any other.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
@@ -18,6 +18,10 @@ from unbounded.corpus.splitter import Splitter
 from unbounded.corpus.vocabulary import SENTENCE_END
 from unbounded.errors import SettingError
 from unbounded.types import Json
+
+LONGEST = 100
+"""Bytes of a word in UTF-8. A longer one is cut from its start into pieces as long as that allows,
+between characters; each piece is a word like any other."""
 
 CACHE_ENTRIES = 200_000
 CACHED_LENGTH = 100
@@ -37,6 +41,7 @@ _SYMBOL = re.compile(
     r"[^\w\s.'`,\-\u0300-\u036f\u0900-\u0dff\u0e00-\u0eff]|[_\u00b2\u00b3\u00b9\u00bc-\u00be]"
     r"|[\u2070-\u2079\u2080-\u2089\u2150-\u215f\u2189\u2460-\u249b\u2776-\u2793]"
 )
+_DOTTED = "İ".lower().encode()
 _DOTS = re.compile(r"\.{2,}")
 _LETTER = r"[^\W\d_]"
 _NO_LETTER = r"[\W\d_]"
@@ -65,6 +70,8 @@ class Tokenizer(Splitter):
     ['mr.', 'smith', 'doesn', "'t", 'pay', '$', '1,000.50', ',', 'does', 'he', '?']
     >>> Tokenizer(lowercase=False).words("</s> is split...")
     ['<', '/', 's', '>', 'is', 'split', '...']
+    >>> [len(word) for word in Tokenizer().words("a" * 250)]
+    [100, 100, 50]
     """
 
     lowercase: bool = True
@@ -94,8 +101,8 @@ class Tokenizer(Splitter):
         return detokenize(words)
 
     def plain(self, words: Sequence[str]) -> str:
-        """Write words with a space between, as they are remembered."""
-        return " ".join(words)
+        """Write words with a space between, as they are remembered, without sentence ends."""
+        return " ".join(word for word in words if word != SENTENCE_END)
 
     def pattern(self, text: str) -> str:
         """A regular expression for the words of a text, one after the other."""
@@ -108,13 +115,14 @@ class Tokenizer(Splitter):
 
     def characters(self, words: Sequence[str]) -> int:
         """The length of the words written out: one separator a word but the last of a sentence,
-        whose separator is the sentence end.
+        whose separator is the sentence end. There is none after what may go on.
 
         >>> Tokenizer().characters(["it", "rains", "</s>", "it"]), len("it rains\\nit ")
         (12, 12)
         """
         ends = words.count(SENTENCE_END)
-        return sum(map(len, words)) + len(words) - ends * (len(SENTENCE_END) + 1)
+        parted = len(words) - sum(map(may_go_on, words))
+        return sum(map(len, words)) + parted - ends * (len(SENTENCE_END) + 1)
 
     def words(self, line: str) -> list[str]:
         """Give the words of a line; the same line always gives the same words."""
@@ -140,11 +148,36 @@ class Tokenizer(Splitter):
         return self._cache.get(name) or self._keep(name, split(first=first, following=following))
 
     def _keep(self, name: str, words: tuple[str, ...]) -> tuple[str, ...]:
+        # No character has more than four bytes.
+        if 4 * max(map(len, words), default=0) > LONGEST:
+            words = tuple(chain.from_iterable(map(_pieces, words)))
         if len(name) <= CACHED_LENGTH:
             if len(self._cache) >= CACHE_ENTRIES:
                 self._cache.clear()
             self._cache[name] = words
         return words
+
+
+def may_go_on(word: str) -> bool:
+    """Whether a word is so long that it may be a piece of a longer one that the next goes on with.
+
+    >>> may_go_on("a" * 95), may_go_on("李" * 33)
+    (False, True)
+    """
+    return 4 * len(word) >= LONGEST - 4 and len(word.encode()) >= LONGEST - 4
+
+
+def _pieces(word: str) -> Iterator[str]:
+    """A word, cut where it is too long."""
+    data, start = word.encode(), 0
+    while len(data) - start > LONGEST:
+        end = start + LONGEST
+        # Neither within a character nor within the two that one İ becomes.
+        while data[end] & 0xC0 == 0x80 or data[end - 1 : end + 2] == _DOTTED:
+            end -= 1
+        yield data[start:end].decode()
+        start = end
+    yield data[start:].decode()
 
 
 def _kind(following: str) -> str:

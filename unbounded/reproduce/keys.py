@@ -3,11 +3,11 @@
 from typing import final
 
 import numpy as np
-from jaxtyping import Float
 
 from unbounded.errors import SettingError
 from unbounded.lm import LanguageModel
 from unbounded.predict.experts import unit_length
+from unbounded.shapes import Float
 from unbounded.types import Hidden, Ids
 
 KEYS = ("hidden", "normalized", "cell", "both", "pca")

@@ -7,6 +7,7 @@ from typing import final
 import numpy as np
 
 from unbounded.corpus import SENTENCE_END, Tokenizer
+from unbounded.corpus.tokenizer import may_go_on
 from unbounded.types import Ids, Probs
 
 BANDS = (
@@ -28,10 +29,13 @@ FIRST_NEW_BAND = 3
 def written(words: Sequence[str]) -> str:
     """The words as a text: a space after each, but a line end where a sentence ends.
 
+    There is nothing after a piece of a word that may go on.
+
     >>> written(["it", "rains", "</s>", "it"])
     'it rains\\nit '
     """
-    return "".join(f"{word} " for word in words).replace(f" {SENTENCE_END} ", "\n")
+    text = "".join(word if may_go_on(word) else f"{word} " for word in words)
+    return text.replace(f" {SENTENCE_END} ", "\n").replace(f"{SENTENCE_END} ", "")
 
 
 def characters(words: Sequence[str]) -> int:

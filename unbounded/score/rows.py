@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from typing import final
 
 import numpy as np
-from jaxtyping import Float
 
 from unbounded.predict import Fixed, Gated, Mixture, Online, Reading, Scored, fit_weights
 from unbounded.predict.offline import SHARE
 from unbounded.score.metrics import BANDS, Tally, surprise
+from unbounded.shapes import Float
 from unbounded.types import Ids, Probs, Table
 
 ROWS: dict[str, tuple[str, ...]] = {
@@ -102,6 +102,7 @@ class Row:
         self.fitted: Fixed | None = None
         self.fitted_tally = Tally()
         self._seen: list[Table] = []
+        self._tops = 0.0
         self.tally = Tally()
         self.recent = Tally()
         self.bands = tuple(Tally() for _ in BANDS)
@@ -139,7 +140,10 @@ class Row:
         if self.fitted is not None:
             nats = surprise(self.fitted.score(columns).prob)
             self.fitted_tally.add(float(nats.sum()), len(nats), 0)
-            self._seen.append(columns.astype(np.float32))
+            # Each row as parts of its largest: what a short float cannot hold is kept beside.
+            top = columns.max(axis=1)
+            self._seen.append((columns / top[:, None]).astype(np.float32))
+            self._tops += float(surprise(top).sum())
 
     def in_hindsight(self) -> float:
         """The perplexity of the best fixed weights for the very words that were compared.
@@ -147,7 +151,7 @@ class Row:
         Nobody can have them beforehand; they are what learned weights are measured by.
         """
         table = np.concatenate(self._seen)
-        return float(np.exp(surprise(table @ fit_weights(table)).mean()))
+        return float(np.exp((surprise(table @ fit_weights(table)).sum() + self._tops) / len(table)))
 
     def add(self, prob: Probs, weights: Table, characters: int, bands: Ids) -> None:
         """Count words that were scored."""

@@ -1,0 +1,152 @@
+"""A canary under every command that takes a model or a memory, with `yes` on standard input.
+
+With UNBOUNDED_TORTURE set, every kind of canary; otherwise the one that asks for code everywhere.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+import unbounded.cli  # noqa: F401  # to import it is to have its commands
+from tests.canary import KINDS, MARKER, canary
+from tests.keep.texts import open_toy
+from unbounded.cli.app import app
+from unbounded.cluster.opening import NAME as SPREAD
+from unbounded.default import default_folder
+from unbounded.store.layout import NAME
+from unbounded.store.snapshot import sealed, unsealed
+
+ENGINE = ["--engine", "ray://127.0.0.1:1"]
+"""Nobody is there: the canary would have sung before that is found out."""
+
+NO_MODEL = {("keys", "add"), ("keys", "list"), ("keys", "remove"), ("bench", "train")}
+NO_MODEL |= {("memory", "backup"), ("memory", "restore")}
+"""Commands that open neither model nor memory."""
+
+NOT_GIVEN = {("reproduce",), ("bench", "cluster")}
+"""Commands that open only what they have trained themselves."""
+
+REST = {
+    ("predict",): ["some text"],
+    ("score",): ["-"],
+    ("complete",): ["some text"],
+    ("read",): ["-"],
+    ("evaluate",): ["-"],
+    ("memory", "forget"): ["--last", "1"],
+    ("memory", "export"): ["out.parquet"],
+    ("memory", "move"): ["target"],
+    ("bench", "read"): ["--entries", "1k"],
+    ("bench", "search"): ["--entries", "1k"],
+}
+
+DRIVER = """
+import contextlib, io, json, os, sys
+from unbounded.cli import main
+commands = json.load(open("commands.json"))
+ended = []
+for command in commands:
+    os.dup2(os.open("consent.txt", os.O_RDONLY), 0)
+    sys.stdin = open(0, closefd=False)
+    sys.argv = ["unbounded", *command]
+    code = 0
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        with contextlib.redirect_stderr(io.StringIO()) as err:
+            try:
+                main()
+            except SystemExit as end:
+                code = end.code
+    ended.append([code, out.getvalue(), err.getvalue()])
+json.dump(ended, open("ended.json", "w"))
+"""
+
+
+def leaves(command: Any, name: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    for part, below in getattr(command, "commands", {}).items():
+        yield from leaves(below, (*name, part))
+    if not hasattr(command, "commands"):
+        yield name, command
+
+
+def commands() -> Iterator[list[str]]:
+    """Every way to give each command a canary: as its model, or in a memory that names it."""
+    yield ["read", "fresh", "-"]  # The default model.
+    yield ["demo", "--out", "demo"]
+    for name, command in leaves(typer.main.get_command(app)):
+        if name in NO_MODEL | NOT_GIVEN | {("demo",)}:
+            continue
+        rest = REST.get(name, [])
+        given = {parameter.name: parameter for parameter in command.params}
+        if name == ("train",):
+            yield ["train", "consent.txt", "--out", "model"]
+            continue
+        if name == ("evaluate",):
+            yield ["evaluate", "model", *rest]
+            continue
+        if name[0] == "bench":
+            yield [*name, "--model", "model", *rest]
+            continue
+        # A command that is new here must be one of a memory, or be written down above.
+        assert {"memory_folder", "source", "root"} & given.keys(), name
+        where = "root" if "root" in given else "gift"
+        if name == ("memory", "move"):
+            yield [*name, "gift", *rest, *ENGINE]
+            yield [*name, "gift", *rest, *ENGINE, "--model", "model"]
+            yield [*name, "spread", *rest, *ENGINE, "--one-place"]
+            continue
+        if name != ("memory", "drain"):
+            yield [*name, where, *rest]
+            yield [*name, where, *rest, "--model", "model"]
+        if "engine" in given and where == "gift":
+            yield [*name, "spread", *rest, *ENGINE]
+            yield [*name, "spread", *rest, *ENGINE, "--model", "model"]
+
+
+@pytest.fixture(scope="module", params=KINDS if "UNBOUNDED_TORTURE" in os.environ else ["code"])
+def place(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
+    folder = tmp_path_factory.mktemp("canary")
+    canary(folder / "model", request.param)
+    shutil.copytree(folder / "model", folder / "demo" / "model")
+    default = folder / "cache" / "unbounded" / default_folder().name
+    shutil.copytree(folder / "model", default)
+    with open_toy(folder / "gift") as memory:
+        memory.read("known1 known2", "a")
+    about = unsealed((folder / "gift" / NAME).read_bytes())
+    about["model"]["path"] = str(folder / "model")
+    (folder / "gift" / NAME).write_bytes(sealed(about))
+    shutil.copytree(folder / "gift", folder / "root" / "gift")
+    (folder / "spread").mkdir()
+    spread = {"shards": 1, "width": 5, "index": "ivf", "exact": None, "model": "0" * 32}
+    spread |= {"path": str(folder / "model"), "settings": about["settings"]}
+    (folder / "spread" / SPREAD).write_bytes(sealed(spread))
+    (folder / "consent.txt").write_text("some text\n" + "1\ny\nyes\n" * 50)
+    return folder
+
+
+@pytest.mark.torture
+def test_no_command_runs_code_from_a_model_folder(place: Path) -> None:
+    asked = list(commands())
+    (place / "commands.json").write_text(json.dumps(asked))
+    done = subprocess.run(
+        [sys.executable, "-c", DRIVER],
+        cwd=place,
+        env={**os.environ, "XDG_CACHE_HOME": str(place / "cache"), "HF_HOME": str(place / "hf")},
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    ended = json.loads((place / "ended.json").read_text())
+    assert not (place / MARKER).exists()
+    for command, (code, _, err) in zip(asked, ended, strict=True):
+        assert code == 1, (command, err)
+        assert len(err.splitlines()) == 1, (command, err)
+        assert "model" in err, (command, err)
