@@ -4,7 +4,7 @@ BIN := .venv/bin
 # One thread a process: there are as many processes as cores.
 QUIET := OMP_NUM_THREADS=1
 
-.PHONY: setup native sanitize arm wheel demo test check lint types imports pytest torture format docs size clean
+.PHONY: setup native sanitize arm wheel demo test check lint types imports pytest torture format docs paper bench size clean
 
 setup: .venv/ready
 
@@ -61,6 +61,16 @@ torture: setup
 format: setup
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+# The lab, which is not in the wheel. CORPORA is the folder of the texts (experiments/README.md).
+CORPORA ?= corpora
+SCALE ?= small
+paper: setup
+	$(BIN)/python -m experiments all --corpora $(CORPORA) --scale $(SCALE)
+
+bench: setup
+	$(BIN)/python -m benchmarks read
+	$(BIN)/python -m benchmarks search
 
 docs: setup
 	$(BIN)/python docs/make_cli_page.py

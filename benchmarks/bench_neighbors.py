@@ -14,18 +14,18 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.read import fitted, perplexity
+from benchmarks.stream import Watched
+from benchmarks.text import words_of
 from unbounded._native import QuantizedLists
-from unbounded.bench.read import fitted, perplexity
-from unbounded.bench.stream import Watched
-from unbounded.bench.text import words_of
-from unbounded.config import MemoryConfig, set_threads
 from unbounded.corpus import Reader
+from unbounded.datastore import Auto, IndexedDatastore
+from unbounded.datastore.quantized import restored
+from unbounded.experts.expert import Static, unit_length
+from unbounded.experts.family import family
+from unbounded.experts.ngram import NGram
 from unbounded.lm import Pretrained, load_model
-from unbounded.memory import Auto, Memory
-from unbounded.memory.quantized import restored
-from unbounded.predict.experts import Static, unit_length
-from unbounded.predict.family import family
-from unbounded.predict.ngram import NGram
+from unbounded.presets import MemoryConfig, set_threads
 from unbounded.types import Hidden, Ids, Probs
 
 BLOCK = 4096
@@ -70,14 +70,14 @@ def main() -> None:
             )
 
 
-def filled(model: Pretrained, ids: Ids, entries: int) -> tuple[Memory, Hidden]:
+def filled(model: Pretrained, ids: Ids, entries: int) -> tuple[IndexedDatastore, Hidden]:
     """A memory of the first entries, and the states that foresee the words after them."""
-    memory, lm = Memory(Auto(model.lm.width)), Watched(model.lm)
+    memory, lm = IndexedDatastore(Auto(model.lm.width)), Watched(model.lm)
     for start in range(0, entries, BLOCK):
         words = ids[start : min(start + BLOCK, entries)]
         lm.advance(lm.state, words)
         memory.add(unit_length(lm.hidden), words)
-    return memory, lm.ahead(ids[entries:])
+    return memory, lm.peek(ids[entries:])
 
 
 def by_ngrams(ids: Ids, size: int) -> Probs:

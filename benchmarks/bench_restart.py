@@ -33,13 +33,14 @@ if True:  # imports are a part of a restart
     import numpy as np
 
     import unbounded
-    from unbounded.config import set_threads
     from unbounded.console import parse_size
     from unbounded.corpus import Block, Line, Reader, blocks, read_sentences
-    from unbounded.keep import KeptMemory, kept
-    from unbounded.keep.cutting import runs_of
+    from unbounded.experts import Cache
     from unbounded.lm import Pretrained, load_model
-    from unbounded.predict import Cache
+    from unbounded.memory import Memory
+    from unbounded.memory import memory as kept
+    from unbounded.memory.cutting import runs_of
+    from unbounded.presets import set_threads
 
 
 def text_from(paths: list[str], skip: int) -> Iterator[Line]:
@@ -47,11 +48,11 @@ def text_from(paths: list[str], skip: int) -> Iterator[Line]:
     return islice(chain.from_iterable(Reader([path]) for path in paths), skip, None)
 
 
-def put_in(memory: KeptMemory, block: Block) -> None:
+def put_in(memory: Memory, block: Block) -> None:
     """A block with its words and states, without predictions."""
     online = memory._mind.online
     memory.store.append(block.words, list(block.documents), runs_of(block), time.time())
-    memory._mind._widen(len(online.vocabulary) + len(block.words))
+    memory._mind._grow_vocabulary(len(online.vocabulary) + len(block.words))
     ids = online.vocabulary.encode(block.words)
     after, state = online.lm.advance(online._state, ids)
     before = np.concatenate([online._hidden, after])
@@ -115,7 +116,7 @@ def read(model: Pretrained, given: argparse.Namespace, until: str) -> dict[str, 
             late = memory._since_snapshot > due - kept.STEP_WORDS - 2 * kept.BLOCK
             if late and memory._since > kept.STEP_WORDS - 2 * kept.BLOCK:
                 break
-        elif not memory.store.aside.busy and snapshots != set(
+        elif not memory.store.checkpoints.busy and snapshots != set(
             Path(given.memory).glob("snapshot-*[0-9]")
         ):
             break

@@ -15,10 +15,10 @@ from pathlib import Path
 import numpy as np
 
 import unbounded
-from unbounded.config import set_threads
 from unbounded.corpus import Line, Reader, blocks, read_sentences
-from unbounded.keep.mind import Mind
 from unbounded.lm import Pretrained, load_model
+from unbounded.memory.learned import LearnedState
+from unbounded.presets import set_threads
 
 STRETCH = 10_000
 
@@ -52,7 +52,7 @@ def main() -> None:
     model = load_model(given.model)
     place = Path(tempfile.mkdtemp(dir=given.folder))
     memory = unbounded.open(place / "memory", model)
-    mind = Mind(model, memory.config)
+    mind = LearnedState(model, memory.config)
     plain = durable = 0.0
     words = 0
     for number, lines in enumerate(stretches(model, given.text, given.words)):

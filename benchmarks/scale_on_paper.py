@@ -1,4 +1,4 @@
-"""The figures of docs/scale.md, from those of `unbounded bench cluster --json FILE`.
+"""The figures of docs/scale.md, from those of `python -m benchmarks cluster --json FILE`.
 
 python benchmarks/scale_on_paper.py benchmarks/results/cluster-1M.json
 """
@@ -7,7 +7,7 @@ import json
 import sys
 from pathlib import Path
 
-from unbounded.bench.scale import Constants, machines, words_per_second
+from benchmarks.scale import Constants, machines, words_per_second
 
 BLOCKS = (64, 256, 1024)
 

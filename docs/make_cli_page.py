@@ -3,13 +3,12 @@
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
-VERBS = ["", "demo", "train", "evaluate", "reproduce", "bench"]
-VERBS += ["read", "predict", "score", "complete", "memory", "memory stats", "memory forget"]
-VERBS += ["memory check", "memory compact", "memory export", "memory move"]
-VERBS += ["serve", "keys", "keys add", "keys list", "keys remove"]
-VERBS += ["bench read", "bench search", "bench train", "bench cluster"]
+import click
+import typer
+
 PAGE = Path(__file__).with_name("cli.md")
 INTRO = """# The command line
 
@@ -23,19 +22,32 @@ This page is made by `make docs` from the commands themselves, and a test keeps 
 """
 
 
+def verbs() -> Iterator[tuple[str, ...]]:
+    """Every command and every command below it, in the order of `--help`."""
+    from unbounded.cli import main  # noqa: F401 - adds the verbs
+    from unbounded.cli.main import app
+
+    def below(words: tuple[str, ...], command: click.Command) -> Iterator[tuple[str, ...]]:
+        yield words
+        for name, each in getattr(command, "commands", {}).items():
+            yield from below((*words, name), each)
+
+    return below((), typer.main.get_command(app))
+
+
 def render() -> str:
     """The page as it should be now."""
     parts = [INTRO]
-    for verb in VERBS:
-        shown = f"unbounded {verb} --help".replace("  ", " ")
+    for words in verbs():
         ran = subprocess.run(
-            [sys.executable, "-m", "unbounded", *verb.split(), "--help"],
+            [sys.executable, "-m", "unbounded", *words, "--help"],
             check=True,
             capture_output=True,
             text=True,
             # Threads default to the machine's cores: the page must not depend on where it is made.
             env={**os.environ, "COLUMNS": "100", "UNBOUNDED_CORES": "2"},
         )
+        shown = " ".join(("unbounded", *words, "--help"))
         parts.append(f"## `{shown}`\n\n```text\n{ran.stdout.strip()}\n```\n")
     return "\n".join(parts)
 

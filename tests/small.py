@@ -6,6 +6,7 @@ import torch
 
 from tests.toy import ToyModel
 from tests.transformers_small import network
+from unbounded.experts import Adapted, Dynamic
 from unbounded.lm import (
     AdaptedConfig,
     AdaptedHead,
@@ -20,7 +21,6 @@ from unbounded.lm import (
 from unbounded.lm.encoder import Encoder
 from unbounded.lm.head import build_head, reset_head
 from unbounded.lm.pytorch import frozen
-from unbounded.predict import Adapted, Dynamic
 
 TOY = ToyModel(base_size=12, width=5)
 

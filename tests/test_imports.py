@@ -72,7 +72,7 @@ def test_reading_and_asking_need_neither_torch_nor_faiss(model: Path, tmp_path: 
         ("import unbounded; unbounded.train_model", "train"),
         ("from unbounded.lm import DynamicModel", "train"),
         ("from unbounded.lm import TransformerModel", "train"),
-        ("from unbounded.memory import IVFPQ; IVFPQ(64)", "faiss"),
+        ("from unbounded.datastore import IVFPQ; IVFPQ(64)", "faiss"),
     ],
 )
 def test_what_is_missing_is_named_in_one_line_with_what_installs_it(code: str, extra: str) -> None:

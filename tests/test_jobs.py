@@ -1,4 +1,4 @@
-"""Whole jobs: n-grams that have read the training text, strangers read by their characters."""
+"""Whole jobs: n-grams that have read the training text, OOV words read by their characters."""
 
 from dataclasses import replace
 from itertools import islice
@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from tests.lm.test_training import NETWORK
-from unbounded.config import MemoryConfig, build_online
 from unbounded.corpus import Line, Tokenizer, demo_text, read_sentences
 from unbounded.errors import SettingError
+from unbounded.experts import NGram
 from unbounded.jobs import EvaluationConfig, evaluate
 from unbounded.lm import Pretrained, TrainingConfig, load_model, train_model, training_text
-from unbounded.predict import NGram
+from unbounded.presets import MemoryConfig, build_online
 
 CONFIG = EvaluationConfig(rows=("static", "full"), memory=MemoryConfig(k=16), tokens=1_500)
 
@@ -24,7 +24,7 @@ def lines() -> list[Line]:
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory, lines: list[Line]) -> Pretrained:
-    folder, tokenizer = tmp_path_factory.mktemp("primed") / "model", Tokenizer()
+    folder, tokenizer = tmp_path_factory.mktemp("train_ngram") / "model", Tokenizer()
     text = training_text(read_sentences(lines[:400], tokenizer), 6_000)
     for _ in train_model(folder, text, tokenizer, NETWORK, TrainingConfig(epochs=1, streams=8)):
         pass
@@ -35,14 +35,16 @@ def test_it_has_read_the_training_text_and_then_goes_on(model: Pretrained) -> No
     assert model.text is not None
     expected = NGram(9_000)
     expected.observe(np.empty((len(model.text), 0)), model.text)
-    online = build_online(model, 9_000, ["uniform", "ngram", "primed"], MemoryConfig())
+    online = build_online(model, 9_000, ["uniform", "ngram", "train_ngram"], MemoryConfig())
     words = model.tokenizer.words("the congress of the united states and the zorble")
     reading = online.read([*words, *words])
     found = dict(zip(reading.experts, reading.table.T, strict=True))
     none = np.empty((len(reading.ids), 0))
-    np.testing.assert_array_equal(found["primed"], expected.score(none, reading.ids))
+    np.testing.assert_array_equal(found["train_ngram"], expected.score(none, reading.ids))
     np.testing.assert_array_equal(found["ngram"], NGram(9_000).score(none, reading.ids))
-    assert found["primed"][-1] > 100 * found["primed"][len(words) - 1]  # it has met the zorble
+    assert (
+        found["train_ngram"][-1] > 100 * found["train_ngram"][len(words) - 1]
+    )  # it has met the zorble
 
 
 def test_only_what_is_read_first_is_counted(model: Pretrained, lines: list[Line]) -> None:
@@ -59,7 +61,7 @@ def test_only_what_is_read_first_is_counted(model: Pretrained, lines: list[Line]
 def test_a_stream_does_not_teach_the_next_one(model: Pretrained) -> None:
     words = model.tokenizer.words("we zorble the union")
     readings = [
-        build_online(model, 9_000, ["uniform", "primed"], MemoryConfig()).read(words)
+        build_online(model, 9_000, ["uniform", "train_ngram"], MemoryConfig()).read(words)
         for _ in range(2)
     ]
     np.testing.assert_array_equal(readings[0].table, readings[1].table)
@@ -71,20 +73,19 @@ def test_it_helps_near_the_training_text(model: Pretrained, lines: list[Line]) -
     static, full = with_text.rows
     assert static.tally.perplexity == without.rows[0].tally.perplexity
     assert full.tally.perplexity < 0.98 * without.rows[1].tally.perplexity
-    assert with_text.memory["primed_bytes"] > with_text.memory["ngram_bytes"]
+    assert with_text.memory["train_ngram_bytes"] > with_text.memory["ngram_bytes"]
 
 
 def test_strangers_are_read_by_their_characters_unless_told_otherwise(
     model: Pretrained, lines: list[Line]
 ) -> None:
     spelled, plain = (
-        evaluate(model, lines[400:], replace(CONFIG, strangers=how))
-        for how in ("characters", "unk")
+        evaluate(model, lines[400:], replace(CONFIG, oov=how)) for how in ("characters", "unk")
     )
-    assert spelled.settings["strangers"] == CONFIG.strangers == "characters"
+    assert spelled.settings["oov"] == CONFIG.oov == "characters"
     assert spelled.rows[0].tally.perplexity != plain.rows[0].tally.perplexity
     with pytest.raises(SettingError, match="use characters or unk"):
-        replace(CONFIG, strangers="letters")
+        replace(CONFIG, oov="letters")
     with pytest.raises(SettingError, match="use characters or unk"):
         build_online(model, 9_000, ["uniform"], MemoryConfig(), "letters")
 
@@ -94,8 +95,8 @@ def test_a_model_without_its_text_goes_without_and_says_so(
 ) -> None:
     old = replace(model, text=None)
     found = evaluate(old, lines[400:], CONFIG)
-    assert "primed" not in found.rows[1].experts
+    assert "train_ngram" not in found.rows[1].experts
     assert [event for event in found.events if "no training text" in event] == found.events[:1]
     assert not any("no training text" in e for e in evaluate(model, lines[400:], CONFIG).events)
     with pytest.raises(SettingError, match="needs the training text"):
-        build_online(old, 9_000, ["uniform", "primed"], MemoryConfig())
+        build_online(old, 9_000, ["uniform", "train_ngram"], MemoryConfig())

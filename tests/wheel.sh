@@ -23,7 +23,7 @@ import numpy as np
 
 import unbounded
 from unbounded import _native
-from unbounded.memory import Auto, Memory, Votes
+from unbounded.datastore import Auto, Memory, Votes
 
 rng = np.random.default_rng(0)
 memory = Memory(Auto(16, exact=256))

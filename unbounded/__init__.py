@@ -15,8 +15,6 @@ from unbounded.version import __version__ as __version__
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 if TYPE_CHECKING:
-    from unbounded.config import MemoryConfig as MemoryConfig
-    from unbounded.config import build_online as build_online
     from unbounded.corpus import Reader as Reader
     from unbounded.corpus import Tokenizer as Tokenizer
     from unbounded.corpus import Vocabulary as Vocabulary
@@ -31,13 +29,10 @@ if TYPE_CHECKING:
     from unbounded.errors import StoreError as StoreError
     from unbounded.errors import TrainingError as TrainingError
     from unbounded.errors import UnboundedError as UnboundedError
+    from unbounded.experts import Kernel as Kernel
+    from unbounded.integrations.transformers_generate import Writer as Writer
     from unbounded.jobs import EvaluationConfig as EvaluationConfig
     from unbounded.jobs import evaluate as evaluate
-    from unbounded.keep import Budget as Budget
-    from unbounded.keep import KeptMemory as KeptMemory
-    from unbounded.keep import Prediction as Prediction
-    from unbounded.keep import open as open
-    from unbounded.keep.spread import open_spread as open_spread
     from unbounded.lm import NetworkConfig as NetworkConfig
     from unbounded.lm import TrainingConfig as TrainingConfig
     from unbounded.lm import TransformerConfig as TransformerConfig
@@ -45,14 +40,19 @@ if TYPE_CHECKING:
     from unbounded.lm import load_model as load_model
     from unbounded.lm import train_model as train_model
     from unbounded.lm import training_text as training_text
-    from unbounded.predict import Kernel as Kernel
-    from unbounded.predict import OnlineModel as OnlineModel
+    from unbounded.memory import Budget as Budget
+    from unbounded.memory import Memory as Memory
+    from unbounded.memory import Prediction as Prediction
+    from unbounded.memory import open as open
+    from unbounded.memory.sharded_memory import open_sharded as open_sharded
+    from unbounded.model import OnlineModel as OnlineModel
+    from unbounded.presets import MemoryConfig as MemoryConfig
+    from unbounded.presets import build_online as build_online
     from unbounded.store.backup import backup as backup
     from unbounded.store.backup import restore as restore
-    from unbounded.writing import Writer as Writer
 
 _WHERE = {
-    "unbounded.config": ("MemoryConfig", "build_online"),
+    "unbounded.presets": ("MemoryConfig", "build_online"),
     "unbounded.corpus": ("Reader", "Tokenizer", "Vocabulary", "blocks", "read_sentences"),
     "unbounded.errors": (
         "CorpusError",
@@ -66,8 +66,8 @@ _WHERE = {
         "UnboundedError",
     ),
     "unbounded.jobs": ("EvaluationConfig", "evaluate"),
-    "unbounded.keep": ("Budget", "KeptMemory", "Prediction", "open"),
-    "unbounded.keep.spread": ("open_spread",),
+    "unbounded.memory": ("Budget", "Memory", "Prediction", "open"),
+    "unbounded.memory.sharded_memory": ("open_sharded",),
     "unbounded.lm": (
         "NetworkConfig",
         "TrainingConfig",
@@ -77,9 +77,10 @@ _WHERE = {
         "train_model",
         "training_text",
     ),
-    "unbounded.predict": ("Kernel", "OnlineModel"),
+    "unbounded.experts": ("Kernel",),
+    "unbounded.model": ("OnlineModel",),
     "unbounded.store.backup": ("backup", "restore"),
-    "unbounded.writing": ("Writer",),
+    "unbounded.integrations.transformers_generate": ("Writer",),
 }
 _HOME = {name: module for module, names in _WHERE.items() for name in names}
 

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from unbounded.corpus import Line, Tokenizer, read_sentences
-from unbounded.corpus.demo import demo_text
+from unbounded.corpus.builtin import demo_text
+from unbounded.evaluation.evaluation import Evaluation
 from unbounded.jobs import EvaluationConfig, evaluate, trained_model
 from unbounded.lm import (
     NetworkConfig,
@@ -16,7 +17,6 @@ from unbounded.lm import (
     TrainingText,
     training_text,
 )
-from unbounded.score.evaluation import Evaluation
 
 TRAIN_TOKENS = 350_000
 READ_TOKENS = 60_000

@@ -6,7 +6,7 @@
     ├── TrainingError    training that cannot start, or whose loss is no longer a number
     ├── StoreError       a memory's folder that is foreign, newer, damaged, in use, of another model
     ├── EngineError      a distributed engine, or a memory on it, that cannot be used
-    │   └── Away         it does not answer; asked again later, it may
+    │   └── Unavailable  it does not answer; asked again later, it may
     ├── MemoryFault      arrays that do not fit the memory: wrong width, not finite
     ├── SettingError     a setting out of its range, or two that contradict each other
     └── MissingExtra     an optional dependency is not installed
@@ -43,7 +43,7 @@ class EngineError(UnboundedError):
     """A distributed engine that does not answer, or a memory on it that is another's."""
 
 
-class Away(EngineError):
+class Unavailable(EngineError):
     """An engine or a shard that did not answer; asked again later, it may."""
 
 

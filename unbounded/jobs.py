@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from unbounded.config import MemoryConfig, build_online, check_strangers
 from unbounded.corpus import (
     Block,
     Line,
@@ -21,7 +20,21 @@ from unbounded.corpus import (
     read_sentences,
     write_lines,
 )
+from unbounded.datastore import Datastore
 from unbounded.errors import ModelError, SettingError
+from unbounded.evaluation.evaluation import (
+    Evaluation,
+    experts_of,
+    fit_rows,
+    make_rows,
+    read_first,
+    split_first,
+)
+from unbounded.evaluation.metrics import FrequencyBuckets
+from unbounded.evaluation.progressive import Watcher
+from unbounded.evaluation.rows import OFFLINE, USUAL, Row
+from unbounded.experts import Cache, NGram, Offline
+from unbounded.experts.offline import tuned
 from unbounded.lm import (
     NetworkConfig,
     Pretrained,
@@ -31,20 +44,9 @@ from unbounded.lm import (
     load_model,
 )
 from unbounded.lm.checkpoint import CONFIG, keep_text
-from unbounded.memory import Pairs
-from unbounded.predict import Cache, Fixed, NGram, Offline, OnlineModel
-from unbounded.predict.offline import tuned
-from unbounded.score.evaluation import (
-    Evaluation,
-    experts_of,
-    fit_rows,
-    make_rows,
-    read_first,
-    split_first,
-)
-from unbounded.score.metrics import Banding
-from unbounded.score.progressive import Watcher
-from unbounded.score.rows import OFFLINE, USUAL, Row
+from unbounded.mixture import Fixed
+from unbounded.model import OnlineModel
+from unbounded.presets import MemoryConfig, build_online, check_oov
 
 TUNED_TOKENS = 10_000
 """How much of a text at most goes to tuning a kNN-LM."""
@@ -62,7 +64,7 @@ class EvaluationConfig:
 
     rows: tuple[str, ...] = USUAL
     memory: MemoryConfig = MemoryConfig()
-    strangers: str = "characters"
+    oov: str = "characters"
     """The paper does not say how unknown words are read; `unk` reads all alike."""
     protocol: str = "paper"
     mixture: str = "online"
@@ -75,7 +77,7 @@ class EvaluationConfig:
     def __post_init__(self) -> None:
         if self.mixture not in ("online", "fixed", "both"):
             raise SettingError(f"mixture {self.mixture!r} is unknown; use online, fixed or both")
-        check_strangers(self.strangers)
+        check_oov(self.oov)
         for name in ("block", "every"):
             if getattr(self, name) < 1:
                 raise SettingError(f"{name} is {getattr(self, name)}; it must be at least 1")
@@ -122,7 +124,7 @@ def evaluate(
     first: Iterable[Line] | None = None,
     watchers: Sequence[Watcher] = (),
     progress: Callable[[int], Callable[[int, str], None]] = lambda total: lambda done, note: None,
-    pairs: Callable[[Vocabulary], Pairs] | None = None,
+    pairs: Callable[[Vocabulary], Datastore] | None = None,
 ) -> Evaluation:
     """Score a text, such as a `Reader`, under every row in one pass, in one protocol.
 
@@ -150,21 +152,21 @@ def evaluate(
             _count(met, model, other, tokens or config.tokens)
     experts = experts_of(rows)
     size = None if config.protocol == "open" else len(met)
-    online = _unmixed(build_online(model, size, experts, config.memory, config.strangers, pairs))
+    online = _unmixed(build_online(model, size, experts, config.memory, config.oov, pairs))
     stream = _blocks(model, text, config)
     fitted = 0
-    banding = Banding(model.lm.base_size)
+    buckets = FrequencyBuckets(model.lm.base_size)
     both = config.mixture == "both"
     if first is not None:
         before = _blocks(model, first, config, config.first_tokens)
-        read_first(online, before, rows, banding)
+        read_first(online, before, rows, buckets)
         _close(model, online, rows, validate, config)
     if config.mixture != "online" and validate is not None:
-        twin = build_online(model, size, experts, config.memory, config.strangers, pairs)
-        fitted = fit_rows(_unmixed(twin), _blocks(model, validate, config), rows, beside=both)
+        fork = build_online(model, size, experts, config.memory, config.oov, pairs)
+        fitted = fit_rows(_unmixed(fork), _blocks(model, validate, config), rows, beside=both)
     elif config.mixture != "online":
         tenth, stream = split_first(stream, min(total // 10, FITTED_TOKENS))
-        fitted = fit_rows(online, tenth, rows, banding, beside=both)
+        fitted = fit_rows(online, tenth, rows, buckets, beside=both)
         total -= fitted
     evaluation = Evaluation(_settings(config, fitted), len(met), rows, splitter=model.tokenizer)
     if not kept and "full" in config.rows:
@@ -173,7 +175,7 @@ def evaluate(
         )
     show = progress(total)
     evaluation.run(
-        online, stream, every=config.every, watchers=watchers, banding=banding, show=show
+        online, stream, every=config.every, watchers=watchers, buckets=buckets, show=show
     )
     for name, expert in online.experts.items():
         if isinstance(expert, Offline):
@@ -195,7 +197,7 @@ def evaluate(
 def _unmixed(online: OnlineModel) -> OnlineModel:
     """The same for rows that mix for themselves: a mixture of its own would learn for nobody."""
     many = len(online.experts)
-    return online.twin(online.experts, Fixed(np.full(many, 1 / many)))
+    return online.fork(online.experts, Fixed(np.full(many, 1 / many)))
 
 
 def _check_offline(
@@ -207,7 +209,7 @@ def _check_offline(
     asked = [name for name in config.rows if name in OFFLINE]
     if asked and not model.lm.closed:
         raise SettingError(
-            f"row {asked[0]!r} gives nothing to strangers, which this model has; use a transformer"
+            f"row {asked[0]!r} gives nothing to OOV words, which this model has; use a transformer"
         )
     if asked and first is None:
         raise SettingError(
@@ -254,7 +256,7 @@ def _settings(config: EvaluationConfig, fitted: int) -> dict[str, Any]:
         "mixture": config.mixture,
         "fitted_on": fitted,
         "block": config.block,
-        "strangers": config.strangers,
+        "oov": config.oov,
         **asdict(config.memory),
     }
 

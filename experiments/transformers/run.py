@@ -15,12 +15,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from unbounded.config import MemoryConfig, set_threads
+from experiments.corpora import Corpora
 from unbounded.console import parse_size, say
 from unbounded.corpus import Line, Reader, Tokenizer
 from unbounded.jobs import EvaluationConfig, evaluate
 from unbounded.lm import Pretrained, TransformerConfig, load_model
-from unbounded.reproduce.corpora import Corpora
+from unbounded.presets import MemoryConfig, set_threads
 
 RESULTS = Path(__file__).parents[1] / "results" / "transformers" / "cells.jsonl"
 

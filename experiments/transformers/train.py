@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,7 +24,7 @@ from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 from unbounded.console import parse_size
 from unbounded.corpus import Tokenizer as Words
 from unbounded.lm.huggingface import keep_pieces
-from unbounded.lm.pieces import PieceTokenizer
+from unbounded.lm.subwords import PieceTokenizer
 
 START = "<|endoftext|>"
 STATE, PROGRESS = "training.safetensors", "training.json"
@@ -105,7 +106,9 @@ def rate_at(step: int, settings: Settings) -> float:
     return settings.rate * (0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * min(share, 1.0))))
 
 
-def save(folder: Path, model: GPT2LMHeadModel, adam: torch.optim.AdamW, about: dict) -> None:
+def save(
+    folder: Path, model: GPT2LMHeadModel, adam: torch.optim.AdamW, about: dict[str, Any]
+) -> None:
     """Write weights and what Adam knows, aside and then in place."""
     names = dict(model.named_parameters())
     tensors = {f"weight.{name}": weight.detach() for name, weight in names.items()}
@@ -118,7 +121,7 @@ def save(folder: Path, model: GPT2LMHeadModel, adam: torch.optim.AdamW, about: d
     (folder / PROGRESS).write_text(json.dumps(about, indent=2) + "\n")
 
 
-def resume(folder: Path, model: GPT2LMHeadModel, adam: torch.optim.AdamW) -> dict | None:
+def resume(folder: Path, model: GPT2LMHeadModel, adam: torch.optim.AdamW) -> dict[str, Any] | None:
     """Put both where the interrupted run was."""
     if not (folder / STATE).exists():
         return None
@@ -129,7 +132,8 @@ def resume(folder: Path, model: GPT2LMHeadModel, adam: torch.optim.AdamW) -> dic
             adam.state[weight] = {
                 part: tensors[f"adam.{part}.{name}"] for part in ("step", "exp_avg", "exp_avg_sq")
             }
-    return json.loads((folder / PROGRESS).read_text())
+    found: dict[str, Any] = json.loads((folder / PROGRESS).read_text())
+    return found
 
 
 def main() -> None:

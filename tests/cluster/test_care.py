@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.test_spread import lines, shards, words_of
-from tests.keep.texts import CONFIG, toy_model
+from tests.memory.texts import CONFIG, toy_model
 from unbounded.cluster import Here
 from unbounded.errors import SettingError
-from unbounded.keep.spread import SpreadMemory
+from unbounded.memory.sharded_memory import ShardedMemory
 
 TEXTS = {
     "diary": "known1 hush hush\nknown2 known3",
@@ -18,10 +18,10 @@ TEXTS = {
 }
 
 
-def read_texts(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[SpreadMemory, Here]:
+def read_texts(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[ShardedMemory, Here]:
     """Each text was read on a day of its own."""
     engine = shards(folder)
-    memory = SpreadMemory(folder, engine, toy_model(), CONFIG)
+    memory = ShardedMemory(folder, engine, toy_model(), CONFIG)
     for day, (name, text) in enumerate(TEXTS.items(), 1):
         when = datetime(2026, 3, day, tzinfo=UTC).timestamp()
         monkeypatch.setattr("time.time", lambda when=when: when)
@@ -29,7 +29,7 @@ def read_texts(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[SpreadMem
     return memory, engine
 
 
-def left(memory: SpreadMemory) -> set[str]:
+def left(memory: ShardedMemory) -> set[str]:
     return {name for shard in memory.memory.stats() for name in shard["documents"]}
 
 

@@ -60,7 +60,7 @@ def several(*commands: tuple[object, ...]) -> list[dict[str, Any]]:
     """The same for some commands after each other in one process, which joins once: faster."""
     given = [[*map(str, words), "--json", "-"] for words in commands]
     script = "import unbounded.cli as c, sys, json\nfor w in json.load(sys.stdin): "
-    script += "sys.modules['unbounded.cli.app'].app(w, standalone_mode=False)"
+    script += "sys.modules['unbounded.cli.main'].app(w, standalone_mode=False)"
     ran = subprocess.run(
         [sys.executable, "-c", script], input=json.dumps(given), capture_output=True, text=True
     )

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tests.cluster.streams import WIDTH, here, stream, vocabulary
-from unbounded.cluster import Sharded, moving
-from unbounded.cluster.moving import lengths, move
+from unbounded.cluster import Sharded, resharding
+from unbounded.cluster.resharding import lengths, move
 from unbounded.errors import EngineError
 
 
@@ -15,7 +15,7 @@ from unbounded.errors import EngineError
 def test_after_a_move_the_answers_are_the_same(
     tmp_path: Path, few: int, many: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(moving, "AT_ONCE", 12)
+    monkeypatch.setattr(resharding, "AT_ONCE", 12)
     source, target = here(tmp_path / "source", few), here(tmp_path / "target", many)
     old = Sharded(source, vocabulary(), WIDTH, batch=16, document="letter")
     keys, words = stream(100)
@@ -35,7 +35,7 @@ def test_after_a_move_the_answers_are_the_same(
 
 
 def test_a_move_that_was_stopped_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(moving, "AT_ONCE", 10)
+    monkeypatch.setattr(resharding, "AT_ONCE", 10)
     source, target = here(tmp_path / "source", 2), here(tmp_path / "target", 3)
     old = Sharded(source, vocabulary(), WIDTH, document="letter")
     keys, words = stream(95)

@@ -13,10 +13,11 @@ import pytest
 
 from tests.cluster.nodes import cluster, kill_node, kill_process, node_of
 from tests.cluster.streams import WIDTH, about, stream, vocabulary
-from unbounded.cluster import Sharded, calls
+from unbounded.cluster import Sharded
+from unbounded.cluster import rpc_client as calls
 from unbounded.cluster.queue import own_queue
-from unbounded.errors import Away
-from unbounded.memory import Flat, Memory, Neighbors
+from unbounded.datastore import Flat, IndexedDatastore, Neighbors
+from unbounded.errors import Unavailable
 
 pytest.importorskip("ray")
 
@@ -67,7 +68,7 @@ def test_whatever_is_killed_while_reading_the_answers_are_those_of_one_memory(
     made: Any, tmp_path: Path, killed: str
 ) -> None:
     keys, words = stream(400)
-    local = Memory(Flat(WIDTH))
+    local = IndexedDatastore(Flat(WIDTH))
     engine = started(made, tmp_path, 3)
     memory = Sharded(engine, vocabulary(), WIDTH, batch=32)
     try:
@@ -157,10 +158,10 @@ def test_a_node_of_this_machine_that_has_ended_is_an_absence(
     monkeypatch.setattr(node, "raylet_socket_name", str(tmp_path / "nobody"))
     # Looked at once a second, and when an array has to be put there again.
     engine._looked = -10.0
-    with pytest.raises(Away, match="the node of this machine has ended"):
+    with pytest.raises(Unavailable, match="the node of this machine has ended"):
         engine.share(np.zeros((1, WIDTH), np.float32))
     engine._looked, engine._era = -10.0, engine._era + 1
-    with pytest.raises(Away, match="the node of this machine has ended"):
+    with pytest.raises(Unavailable, match="the node of this machine has ended"):
         engine.begin(0, "search", shared, 1, 0, 0)
     monkeypatch.undo()
     engine.kill()

@@ -8,14 +8,14 @@ import pytest
 
 from tests.cluster.streams import WIDTH, here, stream, vocabulary
 from tests.cluster.test_spread import lines, shards, words_of
-from tests.keep.texts import CONFIG, some_text, toy_model
+from tests.memory.texts import CONFIG, some_text, toy_model
 from unbounded.cluster import Engine, Here, Sharded
-from unbounded.cluster import calls as calls_module
+from unbounded.cluster import rpc_client as calls_module
 from unbounded.cluster.engine import Pending
-from unbounded.cluster.pieces import Piece
+from unbounded.cluster.messages import Piece
 from unbounded.cluster.queue import Queue, own_queue, queues_of, some_waits
-from unbounded.errors import Away, EngineError, StoreError
-from unbounded.keep.spread import SpreadMemory
+from unbounded.errors import EngineError, StoreError, Unavailable
+from unbounded.memory.sharded_memory import ShardedMemory
 from unbounded.store import records
 
 ABOUT = {"model": "toy", "width": WIDTH, "shards": 2}
@@ -42,7 +42,7 @@ class Failing(Engine):
 
     def begin(self, shard: int, method: str, *args: Any) -> Pending:
         def fail() -> Any:
-            raise Away(f"shard {shard} was told not to answer")
+            raise Unavailable(f"shard {shard} was told not to answer")
 
         def no_room() -> Any:
             raise StoreError("the journal could not be written (No space left on device)")
@@ -249,9 +249,9 @@ def test_what_follows_a_document_that_was_forgotten_meanwhile_is_dropped(tmp_pat
     queue.close()
 
 
-def spread_on(folder: Path, engine: Engine, said: list[str]) -> tuple[SpreadMemory, Queue]:
+def spread_on(folder: Path, engine: Engine, said: list[str]) -> tuple[ShardedMemory, Queue]:
     queue = own_queue(folder, ABOUT)
-    memory = SpreadMemory(
+    memory = ShardedMemory(
         *(folder, engine, toy_model(), CONFIG), patience=0.0, queue=queue, say=said.append
     )
     return memory, queue

@@ -8,7 +8,7 @@ import pytest
 
 from tests.cluster.streams import WIDTH, WORDS, about, stream
 from unbounded.cluster import Shard, shard
-from unbounded.cluster.pieces import Piece
+from unbounded.cluster.messages import Piece
 from unbounded.errors import EngineError, StoreError
 from unbounded.store import records
 

@@ -7,14 +7,14 @@ import pytest
 
 from tests.cluster.streams import WIDTH, WORDS, here, spread, stream, vocabulary
 from unbounded.cluster import Sharded
+from unbounded.datastore import Auto, Datastore, Flat, IndexedDatastore, Neighbors
 from unbounded.errors import MemoryFault
-from unbounded.memory import Auto, Flat, Memory, Neighbors, Pairs
-from unbounded.predict import Cache
-from unbounded.predict.experts import stepwise
+from unbounded.experts import Cache
+from unbounded.experts.expert import stepwise
 from unbounded.types import Hidden, Ids
 
 
-def by_steps(memory: Pairs, keys: Hidden, words: Ids, k: int) -> list[Neighbors]:
+def by_steps(memory: Datastore, keys: Hidden, words: Ids, k: int) -> list[Neighbors]:
     """The law: search one, add one."""
     found = []
     for t in range(len(keys)):
@@ -44,7 +44,7 @@ def test_exact_shards_find_what_one_exact_memory_finds_however_the_stream_is_cut
     shards, k = int(rng.integers(1, 6)), int(rng.integers(1, 100))
     cuts = rng.integers(0, 90, int(rng.integers(0, 7))).tolist()
     keys, words = stream(90, seed)
-    expected = by_steps(Memory(Flat(WIDTH)), keys, words, k)
+    expected = by_steps(IndexedDatastore(Flat(WIDTH)), keys, words, k)
     memory = spread(tmp_path, shards)
     t = 0
     for rows in np.split(np.arange(90), sorted(cuts)):
@@ -76,7 +76,7 @@ def test_coded_shards_find_the_same_however_the_stream_is_cut(tmp_path: Path) ->
 def test_coded_shards_find_nearly_what_one_coded_memory_finds(tmp_path: Path) -> None:
     keys, words = stream(3000)
     memory = spread(tmp_path, 3, batch=128, index="auto", exact=256)
-    alone, exact = Memory(Auto(WIDTH, exact=256)), Memory(Flat(WIDTH))
+    alone, exact = IndexedDatastore(Auto(WIDTH, exact=256)), IndexedDatastore(Flat(WIDTH))
     queries = stream(40, seed=5)[0]
 
     def recall(found: Neighbors) -> float:
@@ -97,7 +97,7 @@ def test_neighbors_that_all_lie_on_one_shard_are_found(tmp_path: Path, shards: i
     keys = rng.normal(size=(300, WIDTH)).astype(np.float32)
     keys[::3] *= 0.01
     words = rng.integers(0, 9, 300)
-    memory, exact = spread(tmp_path, shards, batch=30), Memory(Flat(WIDTH))
+    memory, exact = spread(tmp_path, shards, batch=30), IndexedDatastore(Flat(WIDTH))
     memory.add(keys, words)
     exact.add(keys, words)
     queries = np.zeros((5, WIDTH), np.float32)
@@ -113,12 +113,12 @@ def test_what_was_added_is_found_by_another_reader_under_its_own_numbers(tmp_pat
     known = vocabulary()
     known.encode(["elsewhere"])
     second = Sharded(engine, known, WIDTH, batch=8, document="another")
-    numbers = first._vocabulary.encode(["stranger", "newcomer"])
+    numbers = first._vocabulary.encode(["oov", "newcomer"])
     first.add(np.eye(2, WIDTH, dtype=np.float32), numbers)
     assert len(second.search(np.zeros((1, WIDTH), np.float32), 4).words[0]) == 0
     first.flush()
     found = second.search(np.eye(2, WIDTH, dtype=np.float32), 1)
-    assert known.decode(found.words[:, 0]) == ["stranger", "newcomer"]
+    assert known.decode(found.words[:, 0]) == ["oov", "newcomer"]
     assert found.words.min() > len(WORDS)
 
 
@@ -164,7 +164,7 @@ def test_a_cache_on_shards_scores_as_one_in_one_place_and_word_by_word(
     keys, words = stream(60)
     spread_out = Cache(spread(tmp_path / "blocks", 3), 12, k=7)
     single = Cache(spread(tmp_path / "single", 3), 12, k=7)
-    expected = Cache(Memory(Flat(WIDTH)), 12, k=7).score(keys, words)
+    expected = Cache(IndexedDatastore(Flat(WIDTH)), 12, k=7).score(keys, words)
     rows = np.split(np.arange(60), cuts)
     found = np.concatenate([spread_out.score(keys[some], words[some]) for some in rows])
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-9)
@@ -178,11 +178,11 @@ def test_what_was_expected_and_did_not_come_changes_nothing(tmp_path: Path) -> N
         rows = slice(start, start + 20)
         # As it comes; another; the same for other k; and as it comes, but others are added first.
         if start == 60:
-            told.expect(keys[rows], 9)
+            told.prefetch(keys[rows], 9)
             for memory in (plain, told):
                 memory.add(keys[:3] + 7, words[:3])
         else:
-            told.expect(keys[rows] + (start == 20), 9 + (start == 40))
+            told.prefetch(keys[rows] + (start == 20), 9 + (start == 40))
         one, other = (memory.read(keys[rows], words[rows], 9) for memory in (plain, told))
         np.testing.assert_array_equal(one.squared, other.squared)
         np.testing.assert_array_equal(one.positions, other.positions)
@@ -201,4 +201,4 @@ def test_no_answer_depends_on_a_later_word(tmp_path: Path) -> None:
 
 
 def test_every_memory_of_pairs_is_tested_here_or_as_an_index() -> None:
-    assert set(Pairs.__subclasses__()) == {Memory, Sharded}
+    assert set(Datastore.__subclasses__()) == {IndexedDatastore, Sharded}

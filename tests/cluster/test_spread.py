@@ -5,13 +5,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.keep.texts import CONFIG, open_toy, some_text, toy_model
+from tests.memory.texts import CONFIG, open_toy, some_text, toy_model
 from unbounded.cluster import Here, Shard
-from unbounded.config import build_online
 from unbounded.corpus import Line
 from unbounded.errors import EngineError, SettingError
-from unbounded.keep.moving import _compare, _from_one_place, _gathered, _into
-from unbounded.keep.spread import SpreadMemory
+from unbounded.memory.moving import _compare, _from_one_place, _gathered, _into
+from unbounded.memory.sharded_memory import ShardedMemory
+from unbounded.presets import build_online
 from unbounded.store import Store
 
 
@@ -31,7 +31,7 @@ def words_of(text: str) -> list[str]:
 
 def test_one_reader_scores_a_document_as_without_shards(tmp_path: Path) -> None:
     text = some_text(300)
-    memory = SpreadMemory(tmp_path, shards(tmp_path), toy_model(), CONFIG)
+    memory = ShardedMemory(tmp_path, shards(tmp_path), toy_model(), CONFIG)
     readings = list(memory.follow(lines(text, "letter")))
     experts = list(memory.online.experts)
     local = build_online(toy_model(), memory._size, experts, CONFIG)
@@ -47,12 +47,12 @@ def test_one_reader_scores_a_document_as_without_shards(tmp_path: Path) -> None:
 def test_reading_again_is_taken_up_where_it_stopped(tmp_path: Path) -> None:
     text = some_text(400)
     engine = shards(tmp_path)
-    first = SpreadMemory(tmp_path, engine, toy_model(), CONFIG)
+    first = ShardedMemory(tmp_path, engine, toy_model(), CONFIG)
     stream = first.follow(lines(text, "letter"))
     scores = [next(stream).prob]
     # It dies after 1,024 words, which were handed on and not acknowledged.
     assert all(first.memory._calls.unacknowledged)
-    second = SpreadMemory(tmp_path, engine, toy_model(), CONFIG)
+    second = ShardedMemory(tmp_path, engine, toy_model(), CONFIG)
     scores += [reading.prob for reading in second.follow(lines(text, "letter"))]
     assert second.known == 1024
     whole = words_of(text)
@@ -60,7 +60,7 @@ def test_reading_again_is_taken_up_where_it_stopped(tmp_path: Path) -> None:
     assert second.memory.words_of("letter", 0, len(whole)) == whole
     assert len(second) == len(whole)
     # A third time there is nothing left to read.
-    third = SpreadMemory(tmp_path, engine, toy_model(), CONFIG)
+    third = ShardedMemory(tmp_path, engine, toy_model(), CONFIG)
     assert list(third.follow(lines(text, "letter"))) == []
     assert len(third) == len(whole)
 
@@ -70,12 +70,12 @@ def test_a_shard_that_was_behind_is_told_the_rest(
 ) -> None:
     text = some_text(400)
     engine = shards(tmp_path)
-    first = SpreadMemory(tmp_path, engine, toy_model(), CONFIG)
+    first = ShardedMemory(tmp_path, engine, toy_model(), CONFIG)
     with monkeypatch.context() as patch:
         patch.setattr(engine.shards[2], "append", lambda pieces: 0)
         next(first.follow(lines(text, "letter")))
     assert [shard.held("letter") for shard in engine.shards] == [342, 341, 0]
-    second = SpreadMemory(tmp_path, engine, toy_model(), CONFIG)
+    second = ShardedMemory(tmp_path, engine, toy_model(), CONFIG)
     list(second.follow(lines(text, "letter")))
     assert second.memory.words_of("letter", 0, 9999) == words_of(text)
     assert len(second) == len(words_of(text))
@@ -85,9 +85,9 @@ def test_a_document_makes_the_same_entries_whatever_was_read_before(tmp_path: Pa
     """So that forgetting one leaves no trace in another."""
     letter, diary = some_text(40, seed=1), some_text(40, seed=2, words=["hush", "known1"])
     one, other = shards(tmp_path / "one"), shards(tmp_path / "other")
-    both = SpreadMemory(tmp_path, one, toy_model(), CONFIG)
+    both = ShardedMemory(tmp_path, one, toy_model(), CONFIG)
     list(both.follow([*lines(diary, "diary"), *lines(letter, "letter")]))
-    alone = SpreadMemory(tmp_path, other, toy_model(), CONFIG)
+    alone = ShardedMemory(tmp_path, other, toy_model(), CONFIG)
     list(alone.follow(lines(letter, "letter")))
     files = [path for path in (tmp_path / "one").rglob("*") if path.is_file()]
     assert any(b"hush" in path.read_bytes() for path in files)
@@ -103,10 +103,10 @@ def test_a_document_makes_the_same_entries_whatever_was_read_before(tmp_path: Pa
 
 def test_a_reader_that_comes_later_believes_and_finds_what_the_writer_did(tmp_path: Path) -> None:
     engine = shards(tmp_path)
-    writer = SpreadMemory(tmp_path, engine, toy_model(), CONFIG)
+    writer = ShardedMemory(tmp_path, engine, toy_model(), CONFIG)
     text = "\n".join(["the zorble ate the grass", "known1 known2"] * 40)
     list(writer.follow(lines(text, "zoo")))
-    reader = SpreadMemory(tmp_path, engine, toy_model(), CONFIG)
+    reader = ShardedMemory(tmp_path, engine, toy_model(), CONFIG)
     found, same = (memory.predict("the zorble ate the", 3) for memory in (reader, writer))
     assert [guess.word for guess in found.words] == [guess.word for guess in same.words]
     np.testing.assert_allclose(
@@ -130,7 +130,7 @@ def test_a_memory_in_one_place_is_moved_onto_shards(tmp_path: Path) -> None:
         kept.read("known1 zorble\nknown2", "diary", line=7)
         kept.forget(last=2)
     store = Store(tmp_path / "kept", write=False)
-    memory = SpreadMemory(tmp_path, shards(tmp_path / "new"), toy_model(), CONFIG)
+    memory = ShardedMemory(tmp_path, shards(tmp_path / "new"), toy_model(), CONFIG)
     moved = [_from_one_place(store, memory, lambda done: None) for _ in range(2)]
     store.close()
     expected = [*words_of("known1 zorble\nknown2")[:-2]]

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tests.small import TOY, adapted, adapted_transformer, dynamic
 from unbounded.corpus import Vocabulary
-from unbounded.memory import IVFPQ, Auto, Flat, Memory, Window
-from unbounded.predict import (
+from unbounded.datastore import IVFPQ, Auto, Flat, IndexedDatastore, Window
+from unbounded.experts import (
     Cache,
     Distribution,
     Expert,
@@ -24,7 +24,7 @@ from unbounded.predict import (
     Unigram,
     stepwise,
 )
-from unbounded.predict.neighborhood import Neighborhood
+from unbounded.experts.neighborhood import Neighborhood
 from unbounded.types import Hidden, Ids, Probs
 
 SIZE = 20
@@ -34,7 +34,7 @@ ROUNDING = 1e-6
 
 
 def spelling() -> Expert:
-    """Twelve words that the network knows, the sentence end among them, and eight strangers."""
+    """Twelve words that the network knows, the sentence end among them, and eight OOV words."""
     vocabulary = Vocabulary(
         [f"{a}{b}" for a in ("walk", "talk", "so-") for b in "ae"] + list("🦜é1,.")
     )
@@ -51,30 +51,36 @@ EXPERTS: dict[str, Callable[[], Expert]] = {
     "uniform": lambda: Uniform(SIZE),
     "unigram": lambda: Unigram(SIZE),
     "ngram": lambda: NGram(SIZE),
-    "primed": lambda: primed(),
+    "train_ngram": lambda: primed(),
     "ngram open": lambda: NGram(12, open=True),
     "spelling": spelling,
-    "unbounded flat": lambda: Cache(Memory(Flat(5)), SIZE, k=4),
-    "unbounded auto": lambda: Cache(Memory(Auto(5)), SIZE, k=4),
+    "unbounded flat": lambda: Cache(IndexedDatastore(Flat(5)), SIZE, k=4),
+    "unbounded auto": lambda: Cache(IndexedDatastore(Auto(5)), SIZE, k=4),
     "unbounded epanechnikov": lambda: Cache(
-        Memory(Flat(5)), SIZE, k=3, kernel=Kernel("epanechnikov", sharpness=1.0)
+        IndexedDatastore(Flat(5)), SIZE, k=3, kernel=Kernel("epanechnikov", sharpness=1.0)
     ),
     "unbounded fixed bandwidth": lambda: Cache(
-        Memory(Flat(5)), SIZE, k=8, kernel=Kernel(bandwidth=0.7, sharpness=1.0), normalize=True
+        IndexedDatastore(Flat(5)),
+        SIZE,
+        k=8,
+        kernel=Kernel(bandwidth=0.7, sharpness=1.0),
+        normalize=True,
     ),
-    "unbounded growing k": lambda: Cache(Memory(Flat(5)), SIZE, k=Neighborhood(8, large=3)),
-    "part of a state": lambda: Cache(Memory(Flat(2)), SIZE, k=4, part=slice(1, 3)),
-    "knn": lambda: Offline(Memory(Flat(5)), SIZE, k=4),
+    "unbounded growing k": lambda: Cache(
+        IndexedDatastore(Flat(5)), SIZE, k=Neighborhood(8, large=3)
+    ),
+    "part of a state": lambda: Cache(IndexedDatastore(Flat(2)), SIZE, k=4, part=slice(1, 3)),
+    "knn": lambda: Offline(IndexedDatastore(Flat(5)), SIZE, k=4),
     "knn closed": lambda: closed(),
-    "local": lambda: Cache(Memory(Window(5, size=6)), SIZE, k=4),
-    "local of one": lambda: Cache(Memory(Window(5, size=1)), SIZE, k=4),
+    "local": lambda: Cache(IndexedDatastore(Window(5, size=6)), SIZE, k=4),
+    "local of one": lambda: Cache(IndexedDatastore(Window(5, size=1)), SIZE, k=4),
 }
 
 
 def closed() -> Offline:
     """A kNN-LM whose memory was filled before the stream begins."""
     text = np.random.default_rng(9).integers(0, SIZE, 50)
-    offline = Offline(Memory(Flat(5)), SIZE, k=4)
+    offline = Offline(IndexedDatastore(Flat(5)), SIZE, k=4)
     offline.observe(states_of(text), text)
     offline.close(temperature=2.0)
     return offline
@@ -89,7 +95,7 @@ def primed() -> NGram:
 
 
 OPEN = ("spelling",)
-"""Words without a number have a share too; tests/predict/test_spelling.py adds up all strings."""
+"""Words without a number have a share too; tests/experts/test_spelling.py adds up all strings."""
 
 streams = st.lists(st.integers(0, SIZE - 1), min_size=1, max_size=24).map(np.array)
 cuts = st.lists(st.integers(0, 24), max_size=5)
@@ -102,7 +108,7 @@ def states_of(words: Ids) -> Hidden:
 
 
 def _rounding(name: str) -> float:
-    """Shares of strangers are far below the rounding of distances."""
+    """Shares of OOV words are far below the rounding of distances."""
     return 0.0 if name in OPEN else ROUNDING
 
 
@@ -214,12 +220,12 @@ def test_looking_ahead_teaches_nothing_and_any_cut_of_it_is_the_same(
     before, after = hidden[: len(words)], hidden[len(words) :]
     expert.score(before, words)
     quiet.score(before, words)
-    whole, _ = expert.ahead(after, text)
+    whole, _ = expert.peek(after, text)
     # The first word is asked of what was learned, the others of no more than that.
     first = expert.predict(after[:1]).prob(text[:1])
     np.testing.assert_allclose(whole[:1], first, rtol=1e-6, atol=ROUNDING)
-    one, twin = expert.ahead(after[:cut], text[:cut])
-    two, _ = twin.ahead(after[cut:], text[cut:])
+    one, fork = expert.peek(after[:cut], text[:cut])
+    two, _ = fork.peek(after[cut:], text[cut:])
     np.testing.assert_allclose(np.concatenate([one, two]), whole, rtol=1e-5, atol=ROUNDING)
     for part, array in expert.state().items():
         np.testing.assert_array_equal(array, quiet.state()[part])
@@ -233,7 +239,7 @@ def test_a_wider_vocabulary_sums_to_one_too(name: str, words: Ids) -> None:
     hidden = states_of(words)
     for after in (0, len(words)):
         expert.score(hidden[:after], words[:after])
-        expert.widen(SIZE * 2 + after)
+        expert.grow_vocabulary(SIZE * 2 + after)
         dense = expert.predict(hidden[-1:]).dense(SIZE * 2 + after)
         np.testing.assert_allclose(dense.sum(), 1, rtol=1e-6)
 
@@ -316,7 +322,7 @@ def test_a_vocabulary_that_already_knows_the_block_is_caught() -> None:
 
 
 def test_a_spelling_that_has_learned_the_block_is_caught() -> None:
-    """Plant the leak: strangers are spelled by a model that has just read them."""
+    """Plant the leak: OOV words are spelled by a model that has just read them."""
 
     class LearnsFirst(Wrapped):
         def score(self, hidden: Hidden, words: Ids) -> Probs:
@@ -346,9 +352,9 @@ def test_the_honest_wrapper_passes_both() -> None:
 
 
 CODED: dict[str, Callable[[], Expert]] = {
-    "auto": lambda: Cache(Memory(Auto(5, exact=256)), SIZE, k=32),
+    "auto": lambda: Cache(IndexedDatastore(Auto(5, exact=256)), SIZE, k=32),
     "ivfpq": lambda: Cache(
-        Memory(IVFPQ(5, lists=8, probes=4, code_size=5, train_at=256)), SIZE, k=32
+        IndexedDatastore(IVFPQ(5, lists=8, probes=4, code_size=5, train_at=256)), SIZE, k=32
     ),
 }
 
@@ -373,7 +379,7 @@ def test_where_keys_are_coded_a_block_stays_within_a_stated_tolerance(name: str)
         return float(-np.log(0.9 * np.concatenate(parts) + 0.1 / SIZE).mean())
 
     block, steps = nats(CODED[name], 300), nats(CODED[name], 1)
-    exact = nats(lambda: Cache(Memory(Flat(5)), SIZE, k=32), 300)
+    exact = nats(lambda: Cache(IndexedDatastore(Flat(5)), SIZE, k=32), 300)
     assert abs(block - steps) < (1e-6 if name == "auto" else 0.01)  # measured: auto 0, ivfpq 0.001
     assert abs(block - exact) < 0.15  # measured: auto 0.117, of gain, ivfpq 0.004
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 
 from tests.contracts.test_expert import CODED, EXPERTS, SIZE, cuts, states_of, streams
-from unbounded.predict import Expert
+from unbounded.experts import Expert
 from unbounded.types import Ids
 
 

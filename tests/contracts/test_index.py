@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-import unbounded.memory
+import unbounded.datastore
+from unbounded.datastore import IVFPQ, Auto, Flat, Index, Window
 from unbounded.errors import MemoryFault, SettingError
-from unbounded.memory import IVFPQ, Auto, Flat, Index, Window
 from unbounded.types import Hidden
 
 WIDTH = 16
@@ -31,7 +31,7 @@ SMALL = {
 
 FOUND = [
     value
-    for value in vars(unbounded.memory).values()
+    for value in vars(unbounded.datastore).values()
     if inspect.isclass(value) and issubclass(value, Index) and not inspect.isabstract(value)
 ]
 

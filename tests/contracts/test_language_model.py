@@ -23,8 +23,8 @@ from unbounded.lm import (
 )
 from unbounded.lm.encoder import Encoder
 from unbounded.lm.head import build_head, reset_head
+from unbounded.lm.oov import Spelled, Speller
 from unbounded.lm.pytorch import frozen
-from unbounded.lm.strangers import Spelled, Speller
 from unbounded.types import Ids
 
 SIZE = 40
@@ -69,7 +69,7 @@ MODELS: dict[str, Callable[[], LanguageModel]] = {
     "gpt2, keys of the feed-forward": lambda: transformer("gpt2", "feedforward"),
 }
 
-# Strangers from SIZE on.
+# OOV words from SIZE on.
 streams = st.lists(st.integers(0, SIZE + 5), min_size=1, max_size=30).map(np.array)
 
 

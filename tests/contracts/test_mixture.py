@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from unbounded.errors import SettingError
-from unbounded.predict import Fixed, Gated, Mixture, Online, fit_weights
-from unbounded.predict.mixture import RATES, SHARE
+from unbounded.mixture import Fixed, Gated, Mixture, Online, fit_weights
+from unbounded.mixture.mixture import RATES, SHARE
 from unbounded.types import Table
 
 MIXTURES: dict[str, Callable[[int], Mixture]] = {

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from unbounded.reproduce.page import BEGIN, END, tables_part
+from experiments.page import BEGIN, END, tables_part
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "reproduce.md"
@@ -16,4 +16,4 @@ def test_the_tables_are_what_the_results_say() -> None:
         pytest.skip("docs/reproduce.md has no markers for the tables")
     kept = text.partition(BEGIN)[2].partition(END)[0]
     fresh = tables_part(ROOT / "experiments" / "results", PAGE.parent)
-    assert kept == f"\n{fresh}", "run: unbounded reproduce all --draw-only"
+    assert kept == f"\n{fresh}", "run: python -m experiments all --draw-only"

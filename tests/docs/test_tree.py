@@ -13,6 +13,11 @@ def test_the_readme_names_every_folder_and_only_those() -> None:
     assert named == there
 
 
+def test_no_two_modules_of_the_package_have_the_same_name() -> None:
+    names = [path.stem for path in (ROOT / "unbounded").rglob("*.py") if path.stem[0] != "_"]
+    assert sorted(names) == sorted(set(names))
+
+
 def test_no_file_is_longer_than_400_lines() -> None:
     lines = {
         path.relative_to(ROOT): len(path.read_text(encoding="utf-8").splitlines())

@@ -17,9 +17,9 @@ import typer
 
 import unbounded.cli  # noqa: F401  # to import it is to have its commands
 from tests.canary import KINDS, MARKER, canary
-from tests.keep.texts import open_toy
-from unbounded.cli.app import app
-from unbounded.cluster.opening import NAME as SPREAD
+from tests.memory.texts import open_toy
+from unbounded.cli.main import app
+from unbounded.cluster.connecting import NAME as SPREAD
 from unbounded.default import default_folder
 from unbounded.store.layout import NAME
 from unbounded.store.snapshot import sealed, unsealed
@@ -27,12 +27,9 @@ from unbounded.store.snapshot import sealed, unsealed
 ENGINE = ["--engine", "ray://127.0.0.1:1"]
 """Nobody is there: the canary would have sung before that is found out."""
 
-NO_MODEL = {("keys", "add"), ("keys", "list"), ("keys", "remove"), ("bench", "train")}
+NO_MODEL = {("keys", "add"), ("keys", "list"), ("keys", "remove")}
 NO_MODEL |= {("memory", "backup"), ("memory", "restore")}
 """Commands that open neither model nor memory."""
-
-NOT_GIVEN = {("reproduce",), ("bench", "cluster")}
-"""Commands that open only what they have trained themselves."""
 
 REST = {
     ("predict",): ["some text"],
@@ -43,8 +40,6 @@ REST = {
     ("memory", "forget"): ["--last", "1"],
     ("memory", "export"): ["out.parquet"],
     ("memory", "move"): ["target"],
-    ("bench", "read"): ["--entries", "1k"],
-    ("bench", "search"): ["--entries", "1k"],
 }
 
 DRIVER = """
@@ -80,7 +75,7 @@ def commands() -> Iterator[list[str]]:
     yield ["read", "fresh", "-"]  # The default model.
     yield ["demo", "--out", "demo"]
     for name, command in leaves(typer.main.get_command(app)):
-        if name in NO_MODEL | NOT_GIVEN | {("demo",)}:
+        if name in NO_MODEL | {("demo",)}:
             continue
         rest = REST.get(name, [])
         given = {parameter.name: parameter for parameter in command.params}
@@ -89,9 +84,6 @@ def commands() -> Iterator[list[str]]:
             continue
         if name == ("evaluate",):
             yield ["evaluate", "model", *rest]
-            continue
-        if name[0] == "bench":
-            yield [*name, "--model", "model", *rest]
             continue
         # A command that is new here must be one of a memory, or be written down above.
         assert {"memory_folder", "source", "root"} & given.keys(), name

@@ -96,7 +96,7 @@ def test_a_memory_is_read_asked_scored_and_goes_on(place: Path) -> None:
     found = json.loads(predicted)
     assert found["words"][0]["word"] == "mat"
     assert "the cat sat on the mat" in found["words"][0]["sources"][0]["text"]
-    assert found["stranger"] < 1e-6
+    assert found["oov"] < 1e-6
     words = [line.split("\t")[2] for line in scored.splitlines()]
     assert words == ["the", "cat", "'s", "food", "</s>"]
     assert written.strip()
@@ -152,7 +152,7 @@ def test_a_task_of_local_files_runs_through_the_harness(place: Path) -> None:
         [
             *(
                 "-m",
-                "unbounded.harness",
+                "unbounded.integrations.lm_eval",
                 "run",
                 "--model",
                 "unbounded",

@@ -12,7 +12,7 @@ from tests.transformers_small import FAMILIES, network, pretrained, saved, token
 from unbounded.errors import MissingExtra, ModelError, SettingError
 from unbounded.lm import TransformerConfig, TransformerModel, from_transformers, load_model
 from unbounded.lm.huggingface import keep_pieces, smollm2_file
-from unbounded.lm.pieces import PieceTokenizer
+from unbounded.lm.subwords import PieceTokenizer
 
 WORDS = np.random.default_rng(1).integers(0, 40, 30)
 

@@ -9,8 +9,8 @@ import pytest
 
 from tests.serve.living import Client, living
 from unbounded.lm import Pretrained
+from unbounded.serve.byte_fallback import BYTES
 from unbounded.serve.limits import Limits
-from unbounded.serve.spelled import BYTES
 
 LONGEST, WORDS = 20_000, 40
 

@@ -12,8 +12,8 @@ import httpx2
 import pytest
 
 import unbounded
+from benchmarks.serve import bench_serve
 from tests.serve.living import ROOT, Client, living, process
-from unbounded.bench.serve import bench_serve
 from unbounded.errors import SettingError
 from unbounded.lm import Pretrained
 from unbounded.serve.keys import Keys
@@ -38,7 +38,7 @@ def test_killed_under_load_nothing_acknowledged_is_lost_and_nobody_sees_anothers
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     figures = bench_serve(model_folder, users=8, memories=4, seconds=8.0, threads=2, direct=0.5)
-    # Two minutes with 32 users are for 'unbounded bench serve'.
+    # Two minutes with 32 users are for 'python -m benchmarks serve'.
     assert figures["acknowledged"] > 20
     assert figures["interrupted"] > 0
     assert figures["lost"] == 0

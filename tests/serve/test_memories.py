@@ -14,7 +14,7 @@ QUESTION = "The zorble ate the"
 
 
 @pytest.fixture(scope="module")
-def direct(tmp_path_factory: pytest.TempPathFactory, model: Pretrained) -> unbounded.KeptMemory:
+def direct(tmp_path_factory: pytest.TempPathFactory, model: Pretrained) -> unbounded.Memory:
     """The library, which has read the same."""
     memory = unbounded.open(tmp_path_factory.mktemp("direct") / "m", model)
     memory.read(TEXT, "diary")
@@ -67,7 +67,7 @@ def test_reading_says_what_the_library_says(
 
 
 def test_scoring_says_what_the_library_says_and_where_words_stand(
-    client: Client, notes: str, direct: unbounded.KeptMemory
+    client: Client, notes: str, direct: unbounded.Memory
 ) -> None:
     text = "  The ZORBLE slept…\n\nİt did."
     before = client.get(notes)
@@ -87,7 +87,7 @@ def test_scoring_says_what_the_library_says_and_where_words_stand(
 
 
 def test_predicting_names_words_shares_and_passages(
-    client: Client, notes: str, direct: unbounded.KeptMemory
+    client: Client, notes: str, direct: unbounded.Memory
 ) -> None:
     answer = client.post(f"{notes}/predict", text=QUESTION, n=5, sources=2, word="zorble")
     mine = direct.predict(QUESTION, 5, sources=2)
@@ -104,7 +104,7 @@ def test_predicting_names_words_shares_and_passages(
     score = direct.score(f"{QUESTION} zorble")
     assert asked["prob"] == pytest.approx(score.prob[4], rel=1e-4)
     whole = client.post(f"{notes}/predict", text=QUESTION, n=100)
-    assert sum(one["prob"] for one in whole["words"]) + whole["stranger"] < 1.0001
+    assert sum(one["prob"] for one in whole["words"]) + whole["oov"] < 1.0001
 
 
 def test_a_word_that_nobody_knows_is_explained_too(client: Client, notes: str) -> None:
@@ -169,4 +169,4 @@ def test_memories_know_nothing_of_each_other(client: Client) -> None:
         assert "secret" not in said
     words = client.post("/v1/memories/yours/predict", text=QUESTION, n=100)["words"]
     assert "zorble" not in {one["word"] for one in words}
-    assert client.get("/v1/memories/yours")["strangers"] == 0
+    assert client.get("/v1/memories/yours")["oov"] == 0

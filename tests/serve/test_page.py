@@ -114,8 +114,8 @@ def test_a_word_is_learned_explained_forgotten_and_unknown_to_others(
     # Measured: 8.3 nats before, 2.6 after.
     assert known < strange - 2
     assert nats(page, "zorble", "static") > known + 2
-    strangers = Client(address).get("/v1/memories/ours")["strangers"]
-    assert page.locator("#strangers").inner_text() == str(strangers) > "0"
+    oov = Client(address).get("/v1/memories/ours")["oov"]
+    assert page.locator("#oov").inner_text() == str(oov) > "0"
     assert page.locator("#entries").inner_text() == "10"
 
     type_text(page, "The zorble")

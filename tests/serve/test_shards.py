@@ -7,7 +7,7 @@ import pytest
 
 from tests.cluster.streams import about
 from tests.serve.living import Client, living
-from unbounded.cluster.opening import NAME
+from unbounded.cluster.connecting import NAME
 from unbounded.lm import Pretrained
 from unbounded.serve.watching import Watch
 from unbounded.store.disk import RealDisk, write_file

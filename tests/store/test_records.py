@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from unbounded.errors import StoreError
 from unbounded.store import Store
-from unbounded.store.acknowledged import NAME as MARK
 from unbounded.store.disk import RealDisk
 from unbounded.store.records import (
     WORDS,
@@ -22,6 +21,7 @@ from unbounded.store.records import (
     words_payload,
 )
 from unbounded.store.store import create
+from unbounded.store.watermark import NAME as MARK
 
 words = st.lists(
     st.text(st.characters(exclude_categories=["Cs", "Z", "Cc"]), min_size=1), min_size=1

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from tests.cluster.streams import WIDTH, WORDS, about, stream
-from tests.keep import texts
-from tests.keep.failing import FailingDisk
-from tests.keep.texts import open_toy, some_text
+from tests.memory import texts
+from tests.memory.failing import FailingDisk
+from tests.memory.texts import open_toy, some_text
 from unbounded.cluster import Shard, shard
-from unbounded.cluster.pieces import Piece
+from unbounded.cluster.messages import Piece
 from unbounded.cluster.queue import Queue
-from unbounded.keep import kept
+from unbounded.memory import memory as kept
 from unbounded.store.disk import RealDisk
 from unbounded.store.lock import Lock
 
@@ -48,7 +48,7 @@ class Folder(Place):
             memory = open_toy(folder, disk=FailingDisk())
             for number in range(3):
                 memory.read(some_text(18, seed + number), f"doc{number}")
-            memory.store.aside.reap(wait=True)
+            memory.store.checkpoints.reap(wait=True)
             memory.snapshot()
             memory.read(some_text(20, seed + 9), "last")
             memory.read("known1 known2", "tail")

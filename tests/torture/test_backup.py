@@ -11,13 +11,14 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Torture
-from tests.keep import texts
-from tests.keep.failing import FailingDisk, Killed, WatchedDisk
-from tests.keep.texts import open_toy, some_text
+from tests.memory import texts
+from tests.memory.failing import FailingDisk, Killed, WatchedDisk
+from tests.memory.texts import open_toy, some_text
 from tests.torture.places import fresh
 from unbounded.corpus import lines_of
 from unbounded.errors import StoreError
-from unbounded.keep import KeptMemory, kept
+from unbounded.memory import Memory
+from unbounded.memory import memory as kept
 from unbounded.store import Store
 from unbounded.store.backup import backup, restore
 from unbounded.store.layout import snapshot_paths
@@ -33,7 +34,7 @@ class Writer:
     """Writes a little each time it is looked at, and remembers what it had acknowledged."""
 
     def __init__(self, folder: Path, torture: Torture) -> None:
-        self.memory: KeptMemory = open_toy(folder, disk=FailingDisk())
+        self.memory: Memory = open_toy(folder, disk=FailingDisk())
         self.random, self.turn = torture.random, 0
         self.past: list[list[str]] = []
         for _ in range(3):

@@ -9,7 +9,7 @@ import pytest
 
 from tests.cluster.streams import WIDTH, about
 from tests.conftest import Torture
-from tests.keep.failing import FailingDisk
+from tests.memory.failing import FailingDisk
 from tests.torture.places import piece
 from unbounded.cluster import Shard, queue, shard
 from unbounded.cluster.queue import Queue

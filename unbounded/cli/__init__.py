@@ -5,15 +5,13 @@ torch (docs/decisions.md). To import one is to add its verb.
 """
 
 from unbounded.cli import (  # noqa: F401
-    ask,
-    bench,
-    demo,
-    evaluate,
-    keys,
-    memory,
-    read,
-    reproduce,
-    serve,
-    train,
+    ask_command,
+    demo_command,
+    evaluate_command,
+    keys_command,
+    memory_command,
+    read_command,
+    serve_command,
+    train_command,
 )
-from unbounded.cli.app import main as main
+from unbounded.cli.main import main as main

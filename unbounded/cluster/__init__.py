@@ -3,6 +3,6 @@
 from unbounded.cluster.address import Address as Address
 from unbounded.cluster.engine import Engine as Engine
 from unbounded.cluster.engine import Here as Here
-from unbounded.cluster.pieces import Place as Place
+from unbounded.cluster.messages import Place as Place
 from unbounded.cluster.shard import Shard as Shard
 from unbounded.cluster.sharded import Sharded as Sharded

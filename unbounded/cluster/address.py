@@ -4,7 +4,7 @@ import re
 import socket
 from dataclasses import dataclass
 
-from unbounded.errors import Away, SettingError
+from unbounded.errors import SettingError, Unavailable
 
 _FORM = re.compile(r"ray://(?:(local)|([\w.\-]+):(\d{1,5}))(?:\?shards=(\d+))?")
 
@@ -47,7 +47,7 @@ class Address:
         try:
             socket.create_connection((self.host, self.port), patience).close()
         except OSError as error:
-            raise Away(
+            raise Unavailable(
                 f"no engine answers at {self} ({error.strerror or error}); start it there with "
                 f"'ray start --head --port {self.port}', or give another address"
             ) from None

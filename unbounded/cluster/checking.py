@@ -1,7 +1,7 @@
 """Whether a shard's files hold what the shard says it has."""
 
-from unbounded.cluster.contents import Contents
-from unbounded.cluster.pieces import GONE, from_payload
+from unbounded.cluster.documents import Contents
+from unbounded.cluster.messages import GONE, from_payload
 from unbounded.store.journal import Journal
 from unbounded.store.layout import snapshot_paths
 from unbounded.store.records import read_json

@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, final
 
 from unbounded.cluster.shard import Shard
-from unbounded.errors import Away
+from unbounded.errors import Unavailable
 
 Pending = Callable[[], Any]
-"""Gives the answer of a call that was begun, and waits for it; `Away` if the shard died."""
+"""Gives the answer of a call that was begun, and waits for it; `Unavailable` if the shard died."""
 
 PATIENCE = 60.0
 """Seconds for which a shard may be away before reading stops, or goes on without it."""
@@ -45,7 +45,7 @@ class Engine(ABC):
         try:
             self.revive(shard)
             self.begin(shard, "held", "")()
-        except Away:
+        except Unavailable:
             return False
         return True
 

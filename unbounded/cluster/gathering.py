@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from unbounded.cluster.engine import Engine
-from unbounded.cluster.moving import AT_ONCE, dealt
-from unbounded.cluster.pieces import Piece
+from unbounded.cluster.messages import Piece
+from unbounded.cluster.resharding import AT_ONCE, dealt
 
 
 def gathered(engine: Engine, document: str, length: int) -> Iterator[Piece]:

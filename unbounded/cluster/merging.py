@@ -5,7 +5,7 @@ from typing import final
 import numpy as np
 
 from unbounded import _native
-from unbounded.memory import Neighbors
+from unbounded.datastore import Neighbors
 
 
 @final

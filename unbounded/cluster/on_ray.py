@@ -18,7 +18,7 @@ from typing import Any, final
 from unbounded.cluster.address import Address
 from unbounded.cluster.engine import PATIENCE, QUICK, Engine, Pending
 from unbounded.cluster.shard import Shard
-from unbounded.errors import Away, EngineError, MissingExtra, UnboundedError
+from unbounded.errors import EngineError, MissingExtra, Unavailable, UnboundedError
 
 NAMESPACE = "unbounded"
 
@@ -58,7 +58,7 @@ def connect(address: Address) -> None:
             else:
                 ray.init(address=f"{address.host}:{address.port}", **quiet)
     except (OSError, RuntimeError, ValueError) as error:
-        raise Away(
+        raise Unavailable(
             f"{address} cannot be joined ({' '.join(str(error).split())[:200]}); is this machine a "
             f"node of it? 'ray start --address {address.host}:{address.port}' makes it one"
         ) from error
@@ -174,7 +174,7 @@ class OnRay(Engine):
         patience: float = PATIENCE,
         check: Callable[[], None] = lambda: None,
     ) -> None:
-        """`check` raises `Away` if the engine as a whole does not answer."""
+        """`check` raises `Unavailable` if the engine as a whole does not answer."""
         self.count = count
         self._check = check
         self._patience, self._era = patience, 0
@@ -227,7 +227,7 @@ class OnRay(Engine):
             try:
                 node.connect(path)
             except OSError:
-                raise Away(
+                raise Unavailable(
                     "the node of this machine has ended; what was acknowledged is on the shards' "
                     "disks: start it again with 'ray start' and read on"
                 ) from None
@@ -246,7 +246,7 @@ class OnRay(Engine):
         try:
             answer = getattr(self._shards[shard], method).remote(*map(self._given, args))
         except self._ray.exceptions.RayActorError as error:
-            return _failing(Away(str(error)))
+            return _failing(Unavailable(str(error)))
         # What others take as long as they take: a large shard forgets, or is started again.
         patience = self._patience if method in QUICK else None
         return lambda: self._get(shard, answer, patience)
@@ -260,17 +260,17 @@ class OnRay(Engine):
             if isinstance(cause, UnboundedError):
                 raise cause from None
             if isinstance(cause, errors.ObjectLostError):
-                raise Away(f"what shard {shard} was asked was lost on its way") from error
+                raise Unavailable(f"what shard {shard} was asked was lost on its way") from error
             raise EngineError(
                 f"shard {shard} of {self._folder} failed ({cause!r}); look at its folder and at "
                 "the engine's logs"
             ) from error
         except errors.GetTimeoutError as error:
-            raise Away(f"shard {shard} of {self._folder} is slow: no answer in {patience} s") from (
-                error
-            )
+            raise Unavailable(
+                f"shard {shard} of {self._folder} is slow: no answer in {patience} s"
+            ) from (error)
         except errors.RayError as error:
-            raise Away(f"shard {shard} of {self._folder} is away ({error})") from error
+            raise Unavailable(f"shard {shard} of {self._folder} is away ({error})") from error
 
     def revive(self, shard: int) -> None:
         """Find the actor again; if it is gone for good, start another."""
@@ -288,7 +288,7 @@ class OnRay(Engine):
             self.revive(shard)
             call = self._shards[shard].held.remote("")
             return bool(self._ray.wait([call], timeout=3.0)[0]) and self._get(shard, call, 5.0) == 0
-        except (Away, self._ray.exceptions.RayActorError):
+        except (Unavailable, self._ray.exceptions.RayActorError):
             return False
 
     def kill(self) -> None:
@@ -297,7 +297,7 @@ class OnRay(Engine):
             self._ray.kill(actor)
 
 
-def _failing(error: Away) -> Pending:
+def _failing(error: Unavailable) -> Pending:
     def fail() -> Any:
         raise error
 

@@ -5,16 +5,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, final
 
-from unbounded.cluster.pieces import DRAINED, ENTRIES, Piece, from_payload, to_payload
+from unbounded.cluster.messages import DRAINED, ENTRIES, Piece, from_payload, to_payload
 from unbounded.cluster.small import GENERATION, drop_kept, founded, keep, kept, names_kept
 from unbounded.errors import EngineError, StoreError
 from unbounded.files import cache_folder
-from unbounded.store.acknowledged import NAME as MARK
 from unbounded.store.disk import RealDisk, write_file
 from unbounded.store.journal import Journal
 from unbounded.store.layout import journal_path, remove
 from unbounded.store.lock import Lock
 from unbounded.store.records import EMPTY, HEAD, Record, json_payload, new_journal, read_json
+from unbounded.store.watermark import NAME as MARK
 
 LIMIT = 1_000_000_000
 """Bytes that a queue may take: with keys of 256 numbers a word takes a little over 1 KB."""

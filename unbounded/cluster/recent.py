@@ -5,10 +5,10 @@ from typing import final
 
 import numpy as np
 
-from unbounded.cluster.pieces import Piece
+from unbounded.cluster.messages import Piece
 from unbounded.corpus import Vocabulary
-from unbounded.memory import Flat
-from unbounded.memory.rows import Rows
+from unbounded.datastore import Flat
+from unbounded.datastore.growable_rows import GrowableRows
 from unbounded.types import Hidden, Ids
 
 
@@ -23,8 +23,8 @@ class Recent:
 
     def _empty(self) -> None:
         self.index = Flat(self._width)
-        self._words = Rows(np.empty(0, np.int64))
-        self._lines = Rows(np.empty(0, np.int64))
+        self._words = GrowableRows(np.empty(0, np.int64))
+        self._lines = GrowableRows(np.empty(0, np.int64))
         # Document, position and place here of the first word of each stretch.
         self._stretches: list[tuple[str, int, int]] = []
 

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from unbounded.cluster.pieces import ENTRIES, Piece, to_payload
+from unbounded.cluster.messages import ENTRIES, Piece, to_payload
 from unbounded.store.disk import Disk, write_all
 from unbounded.store.records import START, identity_parts, to_bytes
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from unbounded.cluster.checking import Found as Findings
 from unbounded.cluster.checking import findings
-from unbounded.cluster.contents import Contents, Stretch
-from unbounded.cluster.pieces import (
+from unbounded.cluster.documents import Contents, Stretch
+from unbounded.cluster.messages import (
     ENTRIES,
     GONE,
     HEAD_BYTES,
@@ -25,11 +25,10 @@ from unbounded.cluster.pieces import (
 from unbounded.cluster.rewriting import write_journal
 from unbounded.cluster.small import GENERATION, drop_kept, founded, keep, kept
 from unbounded.corpus import Vocabulary
+from unbounded.datastore import Auto, Flat, IndexedDatastore
+from unbounded.datastore.threads import set_search_threads
 from unbounded.errors import EngineError, StoreError
-from unbounded.memory import Auto, Flat, Memory
-from unbounded.memory.threads import set_search_threads
 from unbounded.states import part, under
-from unbounded.store.acknowledged import NAME as MARK
 from unbounded.store.disk import ASIDE, RealDisk, sync_folder
 from unbounded.store.journal import Journal
 from unbounded.store.layout import (
@@ -42,6 +41,7 @@ from unbounded.store.layout import (
 from unbounded.store.lock import lock_within
 from unbounded.store.records import HEAD, Record, json_payload, read_json
 from unbounded.store.snapshot import Snapshot, read_arrays, read_manifest, write_snapshot
+from unbounded.store.watermark import NAME as MARK
 from unbounded.types import Hidden
 
 KINDS = {"auto": Auto, "flat": Flat}
@@ -163,7 +163,7 @@ class Shard:
     def _empty(self) -> None:
         kind = KINDS[self.about["index"]]
         settings = {} if self.about["exact"] is None else {"exact": self.about["exact"]}
-        self.memory = Memory(kind(self.about["width"], **settings))
+        self.memory = IndexedDatastore(kind(self.about["width"], **settings))
         self._vocabulary = Vocabulary()
         self._since = 0
         # Whoever was told numbers of words before asks again.

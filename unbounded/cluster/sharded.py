@@ -7,16 +7,16 @@ from typing import Any, final
 
 import numpy as np
 
-from unbounded.cluster.calls import Calls
 from unbounded.cluster.engine import PATIENCE, Engine, Pending
 from unbounded.cluster.merging import Merged
-from unbounded.cluster.pieces import Found, Place
+from unbounded.cluster.messages import Found, Place
 from unbounded.cluster.queue import Queue
 from unbounded.cluster.recent import Recent
+from unbounded.cluster.rpc_client import RpcClient
 from unbounded.corpus import Vocabulary
+from unbounded.datastore import Datastore, IndexEvent, Neighbors, Votes
+from unbounded.datastore.datastore import check_pairs
 from unbounded.errors import EngineError, MemoryFault, SettingError
-from unbounded.memory import IndexEvent, Neighbors, Pairs, Votes
-from unbounded.memory.pairs import check_pairs
 from unbounded.types import Hidden, Ids, Table
 
 BATCH = 1024
@@ -31,12 +31,12 @@ _Asked = tuple[tuple[Any, ...], Pending]
 
 
 @final
-class Sharded(Pairs):
+class Sharded(Datastore):
     """Pairs on several shards, and those that are on their way to them.
 
     A query is asked of all shards in one call each; what they find is merged by distance with the
     recent past, and a shard that may have more among the nearest is asked again. Positions are
-    those of `Memory` as long as one reader alone has read one document; otherwise they only name
+    those of one place as long as one reader alone has read one document; otherwise they only name
     entries.
     """
 
@@ -55,7 +55,7 @@ class Sharded(Pairs):
         """With a queue, reading goes on without shards that are away, and `say` is told."""
         if batch < 1:
             raise SettingError(f"batches of {batch} pairs; give at least 1")
-        self._calls = Calls(engine, patience, queue, say)
+        self._calls = RpcClient(engine, patience, queue, say)
         self._vocabulary, self._batch = vocabulary, batch
         self._recent = Recent(width, document)
         self._lines: Ids | None = None
@@ -72,7 +72,7 @@ class Sharded(Pairs):
         return sum(self._calls.held) + len(self._recent)
 
     @property
-    def reach(self) -> int | None:
+    def window(self) -> int | None:
         """All pairs."""
         return None
 
@@ -178,7 +178,7 @@ class Sharded(Pairs):
             yield rows, found
             start = rows.stop
 
-    def expect(self, keys: Hidden, k: int) -> None:
+    def prefetch(self, keys: Hidden, k: int) -> None:
         """Ask the shards now for as many as will be asked together."""
         some = keys[: self.room]
         self._expected = some, k, self._ask(some, k)

@@ -1,7 +1,7 @@
 """Text to ids: reader, tokenizer, a vocabulary that grows, and built-in demo texts."""
 
-from unbounded.corpus.demo import DEMO_TEXTS as DEMO_TEXTS
-from unbounded.corpus.demo import demo_text as demo_text
+from unbounded.corpus.builtin import DEMO_TEXTS as DEMO_TEXTS
+from unbounded.corpus.builtin import demo_text as demo_text
 from unbounded.corpus.detokenizer import detokenize as detokenize
 from unbounded.corpus.reader import Line as Line
 from unbounded.corpus.reader import Reader as Reader

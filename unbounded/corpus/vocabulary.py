@@ -85,12 +85,12 @@ class Vocabulary:
 
     def copy(self) -> "Vocabulary":
         """Give a vocabulary that grows on its own from here."""
-        twin = Vocabulary()
-        twin._words[:] = self._words
-        twin._ids.clear()
-        twin._ids.update(self._ids)
-        twin._base_size = self._base_size
-        return twin
+        fork = Vocabulary()
+        fork._words[:] = self._words
+        fork._ids.clear()
+        fork._ids.update(self._ids)
+        fork._base_size = self._base_size
+        return fork
 
     @property
     def base_size(self) -> int:
@@ -119,7 +119,7 @@ class Vocabulary:
             )
 
     def lookup(self, words: Iterable[str]) -> Ids:
-        """Asking: the ids of the words, -1 for strangers; teaches nothing."""
+        """Asking: the ids of the words, -1 for OOV words; teaches nothing."""
         get = self._ids.get
         return np.fromiter((get(word, -1) for word in words), dtype=np.int64)
 

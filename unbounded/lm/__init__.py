@@ -7,38 +7,38 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from unbounded.errors import MissingExtra
-from unbounded.lm.adapted import AdaptedConfig as AdaptedConfig
-from unbounded.lm.adapted import AdaptedHead as AdaptedHead
-from unbounded.lm.adapted import SharedHead as SharedHead
+from unbounded.lm.adapted_head import AdaptedConfig as AdaptedConfig
+from unbounded.lm.adapted_head import AdaptedHead as AdaptedHead
+from unbounded.lm.adapted_head import SharedHead as SharedHead
 from unbounded.lm.checkpoint import Pretrained as Pretrained
 from unbounded.lm.checkpoint import from_transformers as from_transformers
 from unbounded.lm.checkpoint import load_model as load_model
-from unbounded.lm.model import HeadedModel as HeadedModel
-from unbounded.lm.model import LanguageModel as LanguageModel
-from unbounded.lm.model import RecurrentModel as RecurrentModel
-from unbounded.lm.model import Shortlist as Shortlist
+from unbounded.lm.language_model import HeadedModel as HeadedModel
+from unbounded.lm.language_model import LanguageModel as LanguageModel
+from unbounded.lm.language_model import RecurrentModel as RecurrentModel
+from unbounded.lm.language_model import Shortlist as Shortlist
+from unbounded.lm.prepared_text import TrainingText as TrainingText
+from unbounded.lm.prepared_text import training_text as training_text
 from unbounded.lm.settings import NetworkConfig as NetworkConfig
 from unbounded.lm.settings import Progress as Progress
 from unbounded.lm.settings import TrainingConfig as TrainingConfig
 from unbounded.lm.settings import TransformerConfig as TransformerConfig
-from unbounded.lm.text import TrainingText as TrainingText
-from unbounded.lm.text import training_text as training_text
 
 if TYPE_CHECKING:
-    from unbounded.lm.dynamic import DynamicConfig as DynamicConfig
-    from unbounded.lm.dynamic import DynamicModel as DynamicModel
+    from unbounded.lm.dynamic_model import DynamicConfig as DynamicConfig
+    from unbounded.lm.dynamic_model import DynamicModel as DynamicModel
+    from unbounded.lm.model_folder import check_folder as check_folder
+    from unbounded.lm.model_folder import train_model as train_model
     from unbounded.lm.pytorch import TorchModel as TorchModel
-    from unbounded.lm.train import check_folder as check_folder
-    from unbounded.lm.train import train_model as train_model
     from unbounded.lm.transformer import TransformerModel as TransformerModel
 
 _WITH_TORCH = {
-    "DynamicConfig": "dynamic",
-    "DynamicModel": "dynamic",
+    "DynamicConfig": "dynamic_model",
+    "DynamicModel": "dynamic_model",
     "TorchModel": "pytorch",
     "TransformerModel": "transformer",
-    "check_folder": "train",
-    "train_model": "train",
+    "check_folder": "model_folder",
+    "train_model": "model_folder",
 }
 
 

@@ -32,7 +32,9 @@ from unbounded.lm.huggingface import (
     open_network,
     wrapped,
 )
-from unbounded.lm.model import HeadedModel, LanguageModel, RecurrentModel
+from unbounded.lm.language_model import HeadedModel, LanguageModel, RecurrentModel
+from unbounded.lm.oov import Speller
+from unbounded.lm.prepared_text import TrainingText
 from unbounded.lm.settings import (
     NetworkConfig,
     Progress,
@@ -40,8 +42,6 @@ from unbounded.lm.settings import (
     TransformerConfig,
     weight_shapes,
 )
-from unbounded.lm.strangers import Speller
-from unbounded.lm.text import TrainingText
 from unbounded.types import Ids
 
 FORMAT = 1
@@ -81,7 +81,7 @@ class Pretrained:
         """The network as one of ours, whose layers can be looked into."""
         if not isinstance(self.lm, RecurrentModel):
             raise ModelError(
-                "this is no recurrent network of ours; leave out --strangers characters and the "
+                "this is no recurrent network of ours; leave out --OOV words characters and the "
                 "expert dynamic"
             )
         return self.lm

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from unbounded.lm.network_threads import hold_torch
 from unbounded.lm.settings import NetworkConfig
-from unbounded.lm.threads import hold_torch
 
 hold_torch()
 
@@ -88,15 +88,15 @@ def learn_words(
     head.head.weight.grad = errors.T @ hidden
     slope = errors @ head.head.weight
     for i, tail in enumerate(head.tail):
-        narrow, widen = tail.parameters()
+        narrow, grow_vocabulary = tail.parameters()
         rows = (cluster == i + 1).nonzero()[:, 0]
         if len(rows):
             here = hidden[rows]
             inner = here @ narrow.T
-            errors = inner @ widen.T
+            errors = inner @ grow_vocabulary.T
             found[rows] += _errors(errors, words[rows] - cutoffs[i], share)
-            widen.grad = errors.T @ inner
-            back = errors @ widen
+            grow_vocabulary.grad = errors.T @ inner
+            back = errors @ grow_vocabulary
             narrow.grad = back.T @ here
             slope.index_add_(0, rows, back @ narrow)
     return found, slope

@@ -16,9 +16,9 @@ from safetensors.numpy import save_file
 from unbounded.errors import MissingExtra, ModelError
 from unbounded.files import parse_json, write_aside
 from unbounded.lm.admission import admit
-from unbounded.lm.model import HeadedModel
-from unbounded.lm.pieces import PieceTokenizer
+from unbounded.lm.language_model import HeadedModel
 from unbounded.lm.settings import TransformerConfig
+from unbounded.lm.subwords import PieceTokenizer
 from unbounded.types import Ids
 
 SMOLLM2 = "smollm2"

@@ -8,7 +8,7 @@ from torch import nn
 
 from unbounded.lm.encoder import Encoder
 from unbounded.lm.head import build_head, dense_log_probs, word_log_probs
-from unbounded.lm.model import LanguageModel, RecurrentModel
+from unbounded.lm.language_model import LanguageModel, RecurrentModel
 from unbounded.lm.settings import NetworkConfig
 from unbounded.shapes import Float
 from unbounded.types import Hidden, Ids, Probs, State
@@ -63,7 +63,7 @@ class TorchModel(LanguageModel):
 
     @torch.inference_mode()
     def prob(self, hidden: Hidden, words: Ids) -> Probs:
-        """The probability of one word a step; zero for strangers."""
+        """The probability of one word a step; zero for OOV words."""
         probs = np.zeros(len(words))
         known = (words >= 0) & (words < self.base_size)
         if known.any():

@@ -27,8 +27,8 @@ from unbounded.lm.checkpoint import (
     text_checksum,
     write_arrays,
 )
+from unbounded.lm.prepared_text import TrainingText
 from unbounded.lm.settings import NetworkConfig, Progress
-from unbounded.lm.text import TrainingText
 from unbounded.lm.training import Trainer
 
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from unbounded.errors import ModelError
 from unbounded.lm.head import FullSoftmax, dense_log_probs, first_logits, pick, word_log_probs
-from unbounded.lm.model import HeadedModel, Shortlist
+from unbounded.lm.language_model import HeadedModel, Shortlist
 from unbounded.lm.settings import TransformerConfig
 from unbounded.shapes import Float, Int
 from unbounded.types import Hidden, Ids, Probs, State

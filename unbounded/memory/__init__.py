@@ -1,23 +1,10 @@
-"""Hidden states to neighbors; the only folder that imports faiss."""
+"""A memory that is kept: a model joined to a store, for as long as there is something to read."""
 
-from unbounded.memory.auto import Auto
-from unbounded.memory.flat import Flat
-from unbounded.memory.index import Index, IndexEvent
-from unbounded.memory.ivfpq import IVFPQ
-from unbounded.memory.memory import Memory
-from unbounded.memory.pairs import Neighbors, Pairs
-from unbounded.memory.votes import Votes
-from unbounded.memory.window import Window
-
-__all__ = [
-    "IVFPQ",
-    "Auto",
-    "Flat",
-    "Index",
-    "IndexEvent",
-    "Memory",
-    "Neighbors",
-    "Pairs",
-    "Votes",
-    "Window",
-]
+from unbounded.memory.budget import Budget as Budget
+from unbounded.memory.memory import Memory as Memory
+from unbounded.memory.names import checked_name as checked_name
+from unbounded.memory.opening import open as open
+from unbounded.memory.prediction import Guess as Guess
+from unbounded.memory.prediction import Passage as Passage
+from unbounded.memory.prediction import Prediction as Prediction
+from unbounded.memory.surprise import Surprise as Surprise

@@ -1,147 +1,399 @@
-"""(hidden state, next word) pairs, appended as they are read, and found again by their states."""
+"""A memory on disk, opened: reads, predicts, scores, goes on writing, forgets."""
 
-from collections.abc import Mapping, Sequence
-from typing import final
+import time as clock
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from datetime import datetime
+from types import TracebackType
+from typing import Any, final
 
 import numpy as np
 
-from unbounded._native import words_at
-from unbounded.errors import MemoryFault
-from unbounded.memory.index import Index, IndexEvent
-from unbounded.memory.pairs import Neighbors, Pairs, check_pairs
-from unbounded.memory.rows import Rows
-from unbounded.memory.votes import Votes
-from unbounded.states import part, under
-from unbounded.types import Hidden, Ids, Table
+from unbounded.corpus import Block, Line, blocks, lines_of, read_sentences
+from unbounded.errors import CorpusError, SettingError, StoreError
+from unbounded.lm import Pretrained
+from unbounded.memory.budget import FEWEST, Budget, Cost
+from unbounded.memory.cutting import enlarged, fitting_blocks, kept_since, labels, runs_of
+from unbounded.memory.export import export
+from unbounded.memory.forgetting import chosen
+from unbounded.memory.integrity import Finding, check, stats, timestamp
+from unbounded.memory.learned import LearnedState
+from unbounded.memory.prediction import Prediction, predict
+from unbounded.memory.restoring import Show, read_again, restored
+from unbounded.memory.surprise import Surprise
+from unbounded.model import OnlineModel, Reading
+from unbounded.presets import MemoryConfig
+from unbounded.store import Snapshot, Store
+from unbounded.store.records import Ranges
+
+BLOCK = 512
+"""Words that are read, and written down, at once; more of them in a large memory."""
+
+SYNCED = 8192
+"""Words that are read between two syncs, one or two seconds; `read` ends in one."""
+
+STEP_WORDS = 8192
+"""Words after which what has come is set aside as a step: at most so many have to be read again
+after a crash, one or two seconds; a step is 2 to 3 MB, and takes milliseconds."""
+
+SNAPSHOT_WORDS, SNAPSHOT_SHARE = 50_000, 16
+"""All of the state is set aside after so many words, or after one in so many of all, if that is
+more. To go by steps takes a fraction of reading again (docs/log.md)."""
+
+CLOSING_WORDS = 2_000
+"""Words that may be left for the next opening to read again, less than a second."""
 
 
 @final
-class Memory(Pairs):
-    """An index of hidden states with the word that followed each.
+class Memory:
+    """One model, one folder. What `read` has returned from is there tomorrow.
 
-    >>> from unbounded.memory.flat import Flat
-    >>> memory = Memory(Flat(1))
-    >>> memory.add(np.array([[0], [2]], np.float32), np.array([7, 8]))
-    >>> memory.search(np.array([[3]], np.float32), k=4).words.tolist()
-    [[8, 7]]
-    >>> found = memory.read(np.array([[3], [3]], np.float32), np.array([9, 7]), k=4)
-    >>> found.in_order().words.tolist()
-    [[8, 7, -1], [9, 8, 7]]
+    Whoever opened it for writing is the only one who does; whoever opened it for reading sees the
+    past as it was then, and follows with `refresh`. Use it in a `with` statement, or `close` it.
     """
 
-    def __init__(self, index: Index) -> None:
-        if index.added:
-            raise MemoryFault(
-                f"the index holds {index.added} keys whose words are unknown; a memory starts "
-                "with an empty index, or with load()"
-            )
-        self.index = index
-        # Coded keys grow by little too, so that an entry is at most 80 bytes all in.
-        self._words = Rows(np.empty(0, np.int32), spare=8)
+    def __init__(
+        self,
+        store: Store,
+        model: Pretrained,
+        config: MemoryConfig,
+        budget: Budget | None,
+        *,
+        write: bool,
+        show: Show,
+        mind: LearnedState | None = None,
+    ) -> None:
+        self.store = store
+        self.budget = budget
+        self.model = model
+        self.config = config
+        self.writes = write
+        self.events = store.events
+        rates = budget is not None and budget.policy == "surprise"
+        self._fresh: Callable[[], LearnedState] = lambda: LearnedState(model, config, rates=rates)
+        self._broken = False
+        self._cost: Cost | None = None
+        # Words since the last step, and since the last snapshot.
+        self._since, self._since_snapshot = 0, 0
+        self._mind = mind or self._restored(show)
+
+    def _restored(self, show: Show) -> LearnedState:
+        found = restored(self.store, self._fresh, show, write=self.writes)
+        entries = self.store.catalog.entries
+        self._since = found.again
+        self._since_snapshot = entries - (0 if found.snapshot is None else found.snapshot.entries)
+        return found.mind
+
+    def checkpoints(self) -> "Memory":
+        """One for asking that stays as this is now, while this forgets and compacts; close it.
+
+        It shares what this knows, and must not be asked any more once this reads on.
+        """
+        self._check_usable()
+        store = Store(self.store.folder, write=False, disk=self.store.disk)
+        parts = store, self.model, self.config, self.budget
+        return Memory(*parts, write=False, show=lambda done, total: None, mind=self._mind)
+
+    @property
+    def online(self) -> OnlineModel:
+        """The model itself, for asking; reading into it would not be written down."""
+        return self._mind.online
 
     def __len__(self) -> int:
-        return len(self.index)
+        return self.store.catalog.entries
 
-    @property
-    def words(self) -> np.ndarray:
-        """The word of each entry, oldest first; valid until the next is added."""
-        return self._words.view
+    # Reading.
 
-    @property
-    def bytes(self) -> int:
-        """What the index and the words take."""
-        return self.index.bytes + self._words.bytes
+    def read(
+        self, text: str, document: str = "text", *, line: int = 1, time: datetime | None = None
+    ) -> Surprise:
+        """Read a text, a sentence a line; durable when it returns. If it fails, nothing is kept.
 
-    @property
-    def reach(self) -> int | None:
-        """How many of the last pairs a search sees; None is all of them."""
-        return self.index.reach
-
-    @property
-    def added(self) -> int:
-        """How many pairs were ever added."""
-        return self.index.added
-
-    @property
-    def events(self) -> Sequence[IndexEvent]:
-        """What the index did to itself."""
-        return self.index.events
-
-    def add(self, keys: Hidden, words: Ids) -> None:
-        """Append pairs; refused pairs leave everything as it was."""
-        check_pairs(keys, words)
-        self.index.add(keys, words)
-        self._words.append(words)
-        self._words.keep_last(len(self.index))
-
-    def search(self, queries: Hidden, k: int) -> Neighbors:
-        """The min(k, entries) nearest entries of each query; changes nothing."""
-        squared, positions = self.index.search(queries, k)
-        oldest = self.index.added - len(self._words)
-        return Neighbors(squared, words_at(self._words.view, positions, oldest), positions)
-
-    def read(self, keys: Hidden, words: Ids, k: int) -> Neighbors:
-        """Search for each pair and then add it, as if one at a time."""
-        check_pairs(keys, words)
-        oldest = self.index.added - len(self._words)
-        squared, positions = self.index.read(keys, k)
-        self._words.append(words)
-        found = words_at(self._words.view, positions, oldest)
-        self._words.keep_last(len(self.index))
-        return Neighbors(squared, found, positions)
-
-    def score(self, keys: Hidden, words: Ids, k: int, votes: Votes) -> Table:
-        """Each kernel's share of the votes for each word just before it came; then add the pairs.
-
-        Votes are counted where neighbors are found: there is no room to be made for them.
+        `line` is the number of the first line, `time` when it was written, if that is not now.
         """
-        check_pairs(keys, words)
-        shares = np.empty((len(words), votes.kernels))
-        start = 0
-        while start < len(words):
-            piece = slice(start, start + self.index.room)
-            shares[piece] = self.index.score(keys[piece], words[piece], self.words, k, votes)
-            self._words.append(words[piece])
-            self._words.keep_last(len(self.index))
-            start = piece.stop
-        return shares
+        lines = lines_of(text, document, line)
+        found = [Surprise.of(reading) for reading in self.follow(lines, time=time, whole=True)]
+        if not found:
+            raise CorpusError(f"there are no words in {document!r}; give a text with words")
+        return Surprise.joined(found)
 
-    def vote(self, queries: Hidden, words: Ids, k: int, votes: Votes) -> Table:
-        """Each kernel's share of the votes of all pairs for one word a query; changes nothing."""
-        check_pairs(queries, words)
-        return self.index.vote(queries, words, self.words, k, votes)
+    def follow(
+        self, lines: Iterable[Line], *, time: datetime | None = None, whole: bool = False
+    ) -> Iterator[Reading]:
+        """Read lines, such as a `Reader`, a block at a time; all durable at the end.
 
-    def state(self) -> dict[str, np.ndarray]:
-        """Everything that was read, as arrays."""
-        return {"words": self._words.view.copy(), **under("index", self.index.state())}
+        What was given out before that is durable some `SYNCED` words later. If it fails, what was
+        kept is said in `events`; with `whole` nothing is.
+        """
+        size = enlarged(BLOCK, self.store.catalog.entries)
+        cut = blocks(read_sentences(lines, self.model.tokenizer), size)
+        return self.take(cut, time=time, whole=whole)
 
-    def load(self, state: Mapping[str, np.ndarray]) -> None:
-        """Become the memory that wrote the state; only with an index of the same settings."""
-        self.index.load(part("index", state))
-        if len(state["words"]) != len(self.index):
-            raise MemoryFault(
-                f"the state holds {len(state['words'])} words for {len(self.index)} keys; "
-                "it is damaged: restore an older one"
+    def take(
+        self, cut: Iterable[Block], *, time: datetime | None = None, whole: bool = False
+    ) -> Iterator[Reading]:
+        """`follow` for words that were split and cut into blocks before."""
+        self._check_usable(write=True)
+        began, unsynced = self.store.marker(), 0
+        try:
+            for block in fitting_blocks(cut):
+                self._make_room(len(block.words))
+                yield self._read(block, time)
+                unsynced += len(block.words)
+                due = self._since >= STEP_WORDS
+                if due or unsynced >= SYNCED:
+                    self.store.sync()
+                    unsynced = 0
+                if due:
+                    self._step()
+            self.store.sync()
+        except GeneratorExit:
+            # Nobody wants more; what was given out stays.
+            if not (self._broken or self.store.closed):
+                self.store.sync()
+            raise
+        except BaseException:
+            self._end(began, whole)
+            raise
+
+    def _end(self, began: Snapshot, whole: bool) -> None:
+        """Reading failed: take back what was read, or say how far it came."""
+        store = self.store
+        # What went wrong first is what must be heard of.
+        with suppress(StoreError, OSError):
+            same = store.generation == began.generation
+            if whole and same and (self._broken or store.records > began.records):
+                self._broken = True
+                store.undo(began.records)
+                self._mind, self._broken = self._restored(lambda done, total: None), False
+            elif not same or store.records > began.records:
+                self.events.append(kept_since(store, began))
+                store.sync()
+
+    def _read(self, block: Block, time: datetime | None) -> Reading:
+        self._check_usable(write=True)
+        when = clock.time() if time is None else timestamp(time)
+        records = self.store.records
+        self.store.append(block.words, labels(block), runs_of(block), when)
+        try:
+            reading = self._mind.read(block.words)
+        except BaseException:
+            # Half of it may be learned; on disk it is as if it had not been.
+            self._broken = True
+            self.store.undo(records)
+            raise
+        self._since += len(block.words)
+        self._since_snapshot += len(block.words)
+        if self._cost is not None and (said := self._cost.read(reading)) is not None:
+            self.events.append(said)
+            self._cost = None
+        return reading
+
+    # Asking.
+
+    def predict(self, text: str = "", n: int = 10, *, sources: int = 3) -> Prediction:
+        """The likeliest next words, after a text if there is one; teaches nothing."""
+        self._check_usable()
+        if n < 1:
+            raise SettingError(f"{n} words were asked for; ask for at least 1")
+        return predict(self._after(text), self.store, n, sources, self.model.tokenizer)
+
+    def score(self, text: str) -> Surprise:
+        """What each word's probability would be, sentence by sentence; teaches nothing.
+
+        The words of the text are not learned from, but who was right about them is.
+        """
+        found = list(self.scoring(lines_of(text, "text", 1)))
+        if not found:
+            raise CorpusError("there are no words to score; give a text with words")
+        return Surprise.joined(found)
+
+    def scoring(self, lines: Iterable[Line]) -> Iterator[Surprise]:
+        """`score` for lines, such as a `Reader`, a block at a time."""
+        self._check_usable()
+        model = self.online
+        for block in blocks(read_sentences(lines, self.model.tokenizer), BLOCK):
+            reading, model = model.peek(block.words)
+            yield Surprise.of(reading)
+
+    def complete(self, text: str = "", words: int = 20, *, seed: int = 1) -> str:
+        """Go on writing: so many words after the text, drawn as likely as they are."""
+        self._check_usable()
+        if words < 1:
+            raise SettingError(f"{words} words were asked for; ask for at least 1")
+        random, model = np.random.default_rng(seed), self._after(text)
+        said: list[str] = []
+        for _ in range(words):
+            probs = model.predict().dense(len(model.vocabulary))[0]
+            drawn = random.choice(len(probs), p=probs / probs.sum())
+            said += model.vocabulary.decode(np.array([drawn]))
+            _, model = model.peek(said[-1:])
+        return self.model.tokenizer.text(said)
+
+    def _after(self, text: str) -> OnlineModel:
+        """The model behind a text that goes on."""
+        sentences = read_sentences(lines_of(text, "text", 1), self.model.tokenizer)
+        words = [word for sentence in sentences for word in sentence.words][:-1]
+        return self.online.peek(words)[1] if words else self.online
+
+    def forget(
+        self,
+        *,
+        document: str | None = None,
+        before: datetime | None = None,
+        matching: str | None = None,
+        last: int | None = None,
+        show: Show = lambda done, total: None,
+    ) -> int:
+        """Be as if some words had never been read; how many. Durable when it returns.
+
+        What was read after the first of them is read again, at the speed of reading. `compact` then
+        takes them out of the files too.
+        """
+        self._check_usable(write=True)
+        self._judge()
+        where = self.store, self.model.tokenizer
+        ranges = chosen(*where, document=document, before=before, matching=matching, last=last)
+        if ranges:
+            self._forget(ranges, show)
+            self.snapshot()
+        return sum(stop - start for start, stop in ranges)
+
+    def _forget(self, ranges: Ranges, show: Show) -> None:
+        # If it is interrupted, the next opening will finish it.
+        self._broken = True
+        self.store.forget(ranges)
+        self._mind, self._broken = self._restored(show), False
+
+    def _make_room(self, words: int) -> None:
+        """Forget as much as the budget asks for before so many words come; in the files too."""
+        if (budget := self.budget) is None or not budget.exceeded(self.store, self._mind, words):
+            return
+        self._check_usable(write=True)
+        before, mind = len(self), self._mind
+        while budget.exceeded(self.store, self._mind, words):
+            if len(self) < FEWEST // 2:
+                raise StoreError(
+                    f"{self.store.folder} takes {self.store.bytes:,} bytes with {len(self):,} "
+                    f"entries, and has {budget}; make a new memory with a larger one"
+                )
+            self._forget(budget.to_go(self.store, self._mind.surprise), lambda done, total: None)
+            self.compact()
+        self._judge()
+        self._cost = Cost(mind)
+        self.events.append(
+            f"at {before:,} entries, with {budget}: {before - len(self):,} forgotten"
+        )
+
+    def _judge(self) -> None:
+        """Say what the last forgetting cost, by the words that have come since."""
+        if self._cost is not None and (said := self._cost.verdict()) is not None:
+            self.events.append(said)
+        self._cost = None
+
+    def compact(self) -> None:
+        """Write everything anew without what was forgotten: it is then in no file any more."""
+        self._check_usable(write=True)
+        # The new snapshot is what the next step leads on from.
+        self._mind.growth()
+        self.store.compact(self._mind.state())
+        self._since = self._since_snapshot = 0
+
+    # Care.
+
+    def snapshot(self) -> None:
+        """Set the state aside, so that the next opening need not read again; never fails a read."""
+        self._check_usable(write=True)
+        self._mind.growth()
+        try:
+            self.store.snapshot(self._mind.state())
+        except StoreError as error:
+            self.events.append(str(error))
+        self._since = self._since_snapshot = 0
+
+    def _step(self) -> None:
+        """Set aside what has come since the last time; now and then all, while reading goes on."""
+        aside = self.store.checkpoints
+        aside.reap()
+        growth, self._since = self._mind.growth(), 0
+        leads_on = aside.leads_on and growth is not None
+        try:
+            if growth is not None and aside.leads_on:
+                aside.step(growth, self._mind.rest())
+        except StoreError as error:
+            self.events.append(str(error))
+            leads_on = False
+        due = self._since_snapshot >= max(SNAPSHOT_WORDS, len(self) // SNAPSHOT_SHARE)
+        if not leads_on:
+            # Nothing leads on from here but a snapshot; one that is being written is too old.
+            aside.reap(wait=True)
+        if not leads_on or (due and not aside.busy):
+            aside.begin(self._mind.state())
+            self._since_snapshot = 0
+
+    def refresh(self, show: Show = lambda done, total: None) -> int | None:
+        """Follow the writer: how many words came; None if what was there has changed."""
+        self._check_usable()
+        if self.writes:
+            return 0
+        seen = self.store.marker()
+        came = self.store.refresh()
+        if came is None:
+            self._mind = self._restored(show)
+            return None
+        read_again(self.store, self._mind, seen, lambda done: None)
+        return came
+
+    def stats(self) -> dict[str, Any]:
+        """Entries, words, documents, bytes by part, growth."""
+        return stats(self.store, self._mind)
+
+    def check(self, *, deep: bool = False, show: Show = lambda done, total: None) -> list[Finding]:
+        """What is wrong, and what to do; nothing if all is well.
+
+        With `deep` the whole journal is read again, and the state must come out the same.
+        """
+        return check(self.store, self._mind, self._fresh if deep else None, show)
+
+    def export(self, path: str) -> int:
+        """Write every word that is left to a Parquet file; how many."""
+        return export(self.store, path)
+
+    def close(self) -> None:
+        """Set the state aside if there is enough new, and let the next writer in."""
+        usable = self.writes and not self._broken and not self.store.closed
+        self._judge()
+        try:
+            # To read a few words again is faster than to write.
+            if usable and self._since > min(CLOSING_WORDS, len(self) // 50):
+                self.store.sync()
+                self._step()
+            self.store.checkpoints.reap(wait=True)
+        finally:
+            self.store.close()
+
+    def __enter__(self) -> "Memory":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is None:
+            self.close()
+        else:
+            # What went wrong is what must be heard of.
+            with suppress(StoreError, OSError):
+                self.close()
+
+    def _check_usable(self, *, write: bool = False) -> None:
+        if self.store.closed:
+            raise StoreError(f"{self.store.folder} was closed; open it again")
+        if self._broken:
+            raise StoreError(
+                f"{self.store.folder} was interrupted while it learned; close it and open it again"
             )
-        self._words.restore(state["words"])
-
-    def growth(self) -> dict[str, np.ndarray] | None:
-        """What has come to the index since this was last called; None if that is not known."""
-        return self.index.growth()
-
-    def again(self, words: Ids) -> None:
-        """Words whose keys come with `grow` and `settle`."""
-        self._words.append(words)
-
-    def grow(self, growth: Mapping[str, np.ndarray]) -> None:
-        """Add what has come."""
-        self.index.grow(growth)
-
-    def rest(self) -> dict[str, np.ndarray]:
-        """All but the growth and the words."""
-        return self.index.rest()
-
-    def settle(self, rest: Mapping[str, np.ndarray]) -> None:
-        """Become what gave the rest."""
-        self.index.settle(rest)
-        self._words.keep_last(len(self.index))
+        if write and not self.writes:
+            raise StoreError(f"{self.store.folder} was opened for reading; open it for writing")

@@ -8,10 +8,11 @@ from typing import Any, final
 
 import numpy as np
 
-from unbounded.keep import Guess, KeptMemory
-from unbounded.keep.prediction import explain, predict
 from unbounded.lm.together import Advanced
-from unbounded.predict import Online, OnlineModel, Reading
+from unbounded.memory import Guess, Memory
+from unbounded.memory.prediction import explain, predict
+from unbounded.mixture import Online
+from unbounded.model import OnlineModel, Reading
 from unbounded.serve.places import Placed
 from unbounded.types import Probs, Table
 
@@ -24,7 +25,7 @@ NAME, PATH = 200, 4096
 
 @final
 class Alone:
-    """The network without a memory, with a share for strangers that it learns as it goes."""
+    """The network without a memory, with a share for OOV words that it learns as it goes."""
 
     def __init__(self) -> None:
         self._mixture = Online(2)
@@ -67,15 +68,15 @@ class Tally:
 def readings(
     model: OnlineModel, words: list[str], advanced: Advanced | None = None
 ) -> Iterator[Reading]:
-    """Score words without learning any of them, a block at a time; as `KeptMemory.score` does."""
+    """Score words without learning any of them, a block at a time; as `Memory.score` does."""
     for start in range(0, len(words), BLOCK):
-        reading, model = model.ahead(words[start : start + BLOCK], advanced)
+        reading, model = model.peek(words[start : start + BLOCK], advanced)
         advanced = None
         yield reading
 
 
 def scored(
-    memory: KeptMemory, placed: Placed, *, shares: bool, advanced: Advanced | None = None
+    memory: Memory, placed: Placed, *, shares: bool, advanced: Advanced | None = None
 ) -> dict[str, Any]:
     """How surprising each word of a text would be, to the network alone and with the memory."""
     tally, rows, shown = Tally(), [], memory.model.tokenizer.shown
@@ -99,13 +100,13 @@ def scored(
     return {"experts": list(experts), "words": rows, "entries": len(memory), **tally.perplexities()}
 
 
-def after(memory: KeptMemory, words: list[str], advanced: Advanced | None = None) -> OnlineModel:
+def after(memory: Memory, words: list[str], advanced: Advanced | None = None) -> OnlineModel:
     """The model behind words that are not learned."""
-    return memory.online.ahead(words, advanced)[1] if words else memory.online
+    return memory.online.peek(words, advanced)[1] if words else memory.online
 
 
 def predicted(
-    memory: KeptMemory,
+    memory: Memory,
     words: list[str],
     *,
     n: int,
@@ -121,7 +122,7 @@ def predicted(
     return {
         "words": [_guess(guess) for guess in found.words],
         "asked": None if asked is None else _guess(asked),
-        "stranger": found.stranger,
+        "oov": found.oov,
         "weights": found.weights,
         "entries": len(memory),
     }
@@ -140,17 +141,17 @@ def _guess(guess: Guess) -> dict[str, Any]:
     }
 
 
-def documents(memory: KeptMemory) -> list[dict[str, Any]]:
+def documents(memory: Memory) -> list[dict[str, Any]]:
     """What was read and is left of it, in the order of its first word."""
-    ledger = memory.store.ledger
-    lines = ledger.lines()
+    catalog = memory.store.catalog
+    lines = catalog.lines()
     if not len(lines.starts):
         return []
-    left = ledger.kept(0, ledger.positions).astype(np.int64)
+    left = catalog.kept(0, catalog.positions).astype(np.int64)
     counts = np.bincount(
         lines.documents,
         weights=np.add.reduceat(left, lines.starts),
-        minlength=len(ledger.documents),
+        minlength=len(catalog.documents),
     )
     return [
         {
@@ -158,6 +159,6 @@ def documents(memory: KeptMemory) -> list[dict[str, Any]]:
             "words": int(count),
             "time": datetime.fromtimestamp(document.time, UTC).isoformat(),
         }
-        for document, count in zip(ledger.documents, counts.tolist(), strict=True)
+        for document, count in zip(catalog.documents, counts.tolist(), strict=True)
         if count
     ]

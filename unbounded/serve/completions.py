@@ -9,18 +9,18 @@ from typing import Any, NoReturn
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from unbounded.keep import KeptMemory
+from unbounded.memory import Memory
 from unbounded.serve import schemas
 from unbounded.serve.access import Asked, Holder, about, require
 from unbounded.serve.documented import refusals
 from unbounded.serve.events import DONE, answer, streamed
+from unbounded.serve.execution import begin_telling
 from unbounded.serve.limits import Limits
 from unbounded.serve.prompts import Prompt, of_text, of_tokens
 from unbounded.serve.refusals import Refused
 from unbounded.serve.routes import Name
 from unbounded.serve.state import Service
-from unbounded.serve.stepping import begin_telling
-from unbounded.serve.writing import Manner, Piece, write
+from unbounded.serve.writing import Piece, SamplingParams, write
 from unbounded.store.layout import NAME
 
 router = APIRouter(prefix="/v1", tags=["as the official client has it"])
@@ -29,14 +29,14 @@ router = APIRouter(prefix="/v1", tags=["as the official client has it"])
 @router.get("/models", response_model=schemas.Models, responses=refusals())
 async def list_models(service: Asked, key: Holder) -> Any:
     """The memories, as models."""
-    names = [name for name in service.shelf.names() if key.sees(name)]
+    names = [name for name in service.registry.names() if key.sees(name)]
     return {"object": "list", "data": [_model(service, name) for name in names]}
 
 
 @router.get("/models/{name}", response_model=schemas.Model, responses=refusals(404, named=True))
 async def model(name: Name, service: Asked, key: Holder) -> Any:
     """One of them."""
-    if name not in service.shelf.names():
+    if name not in service.registry.names():
         raise Refused(404, "model_not_found", "there is no memory of that name")
     return _model(service, name)
 
@@ -56,14 +56,14 @@ async def completions(
     _check(service, asked)
     prompts = await service.workers.run(lambda: _prompts(service, asked))
     _check_words(service, asked, prompts)
-    choices, manner = asked.n or 1, _manner(asked)
+    choices, sampling = asked.n or 1, _manner(asked)
     id, created = f"cmpl-{secrets.token_hex(12)}", int(time.time())
 
-    def chunks(memory: KeptMemory) -> Iterator[dict[str, Any]]:
+    def chunks(memory: Memory) -> Iterator[dict[str, Any]]:
         said = 0
         for number, prompt in enumerate(prompts):
             for index in range(number * choices, (number + 1) * choices):
-                drawn = replace(manner, seed=manner.seed + index)
+                drawn = replace(sampling, seed=sampling.seed + index)
                 before = prompt.echo(memory, asked.logprobs) if asked.echo else iter(())
                 offset = 0
                 for piece in before:
@@ -73,7 +73,7 @@ async def completions(
                     said += 1
                     yield _chunk(id, created, asked, index, piece, offset)
                     offset += len(piece.text)
-                if not manner.words:
+                if not sampling.words:
                     yield _chunk(id, created, asked, index, Piece("", 0.0, {}, "length"), None)
         read = sum(prompt.tokens for prompt in prompts)
         usage = {"prompt_tokens": read, "completion_tokens": said, "total_tokens": read + said}
@@ -145,9 +145,9 @@ def _refuse_length(limits: Limits) -> NoReturn:
     )
 
 
-def _manner(asked: schemas.CompletionRequest) -> Manner:
+def _manner(asked: schemas.CompletionRequest) -> SamplingParams:
     stop = asked.stop or []
-    return Manner(
+    return SamplingParams(
         16 if asked.max_tokens is None else asked.max_tokens,
         1.0 if asked.temperature is None else asked.temperature,
         1.0 if asked.top_p is None else asked.top_p,

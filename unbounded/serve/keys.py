@@ -15,7 +15,7 @@ from typing import final
 
 from unbounded.errors import SettingError, StoreError
 from unbounded.files import write_aside
-from unbounded.keep import checked_name
+from unbounded.memory import checked_name
 from unbounded.serve.refusals import Refused
 
 FILE = ".keys.json"

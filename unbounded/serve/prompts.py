@@ -7,10 +7,10 @@ from itertools import pairwise, repeat
 import numpy as np
 
 from unbounded.corpus import Splitter
-from unbounded.keep import KeptMemory
+from unbounded.memory import Memory
 from unbounded.serve.asking import readings
+from unbounded.serve.byte_fallback import Tokens
 from unbounded.serve.places import place
-from unbounded.serve.spelled import Tokens
 from unbounded.serve.writing import Piece, follows_space, top_words
 
 
@@ -34,7 +34,7 @@ class Prompt:
         """Characters."""
         return sum(map(len, self.pieces))
 
-    def echo(self, memory: KeptMemory, top: int | None) -> Iterator[Piece]:
+    def echo(self, memory: Memory, top: int | None) -> Iterator[Piece]:
         """The prompt's tokens, each with how likely it was, and the likeliest others."""
         at, nothing = 0, Piece("", 0.0, {"": 0.0} if top else {})
         for (log_prob, best), piece, last in zip(
@@ -69,7 +69,7 @@ def of_tokens(tokens: Tokens, splitter: Splitter) -> Prompt:
 
 
 def _log_probs(
-    memory: KeptMemory, words: list[str], top: int
+    memory: Memory, words: list[str], top: int
 ) -> Iterator[tuple[float, dict[str, float]]]:
     if not top:
         found = [one.prob for one in readings(memory.online, words)]
@@ -81,10 +81,10 @@ def _log_probs(
     stamp: object = None
     for step, word in enumerate(words):
         if stamp != (stamp := (memory.online, memory.store.records)):
-            at = memory.online.ahead(words[:step])[1] if step else memory.online
+            at = memory.online.peek(words[:step])[1] if step else memory.online
         probs = at.predict().dense(len(at.vocabulary))[0]
         number = int(at.ids([word])[0])
-        reading, at_next = at.ahead([word])
+        reading, at_next = at.peek([word])
         # From the same row as the likeliest: whoever compares the two finds them equal.
         prob = probs[number] if number < len(probs) else reading.prob[0]
         yield float(np.log(prob)), top_words(at, probs, top)

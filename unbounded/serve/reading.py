@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from unbounded.corpus import Line
-from unbounded.keep import KeptMemory
+from unbounded.memory import Memory
 from unbounded.serve.asking import Tally
 from unbounded.serve.events import Events
 from unbounded.serve.refusals import Refused
@@ -37,11 +37,11 @@ async def _read(
     lines = _Lines(asked.text, asked.document)
     tally, nats, static = Tally(), [], []
     weights: dict[str, float] = {}
-    async with service.shelf.lane(name) as lane:
-        before = len(lane.memory.online.vocabulary)
+    async with service.registry.session(name) as session:
+        before = len(session.memory.online.vocabulary)
         if told is not None:
             told.put({"event": "accepted", "characters": len(asked.text)})
-        async for reading in lane.follow(iter(lines), asked.time):
+        async for reading in session.follow(iter(lines), asked.time):
             alone, memory = tally.add(reading)
             weights = _weights(reading.experts, reading.weights[-1].tolist())
             service.observer.words.labels("read").inc(len(memory))
@@ -55,8 +55,8 @@ async def _read(
                         "event": "progress",
                         "words": tally.words,
                         "characters": lines.seen,
-                        "entries": len(lane.memory),
-                        **_news(lane.memory, before),
+                        "entries": len(session.memory),
+                        **_news(session.memory, before),
                         **tally.perplexities(),
                         "weights": weights,
                         "nats": float(memory.mean()),
@@ -66,15 +66,15 @@ async def _read(
                 )
         return {
             "words": tally.words,
-            **_news(lane.memory, before),
-            "entries": len(lane.memory),
+            **_news(session.memory, before),
+            "entries": len(session.memory),
             **tally.perplexities(),
             "weights": weights,
             **({"nats": nats, "static_nats": static} if asked.per_word else {}),
         }
 
 
-def _news(memory: KeptMemory, before: int) -> dict[str, int]:
+def _news(memory: Memory, before: int) -> dict[str, int]:
     return {"new_words": len(memory.online.vocabulary) - before}
 
 

@@ -8,19 +8,19 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import Response
 
-from unbounded.keep import Budget, KeptMemory
-from unbounded.keep.names import LONGEST, PATTERN
+from unbounded.memory import Budget, Memory
+from unbounded.memory.names import LONGEST, PATTERN
 from unbounded.serve import schemas
 from unbounded.serve.access import Asked, Holder, about, require
 from unbounded.serve.asking import documents, predicted, scored
 from unbounded.serve.documented import refusals
 from unbounded.serve.events import DONE, Events, answer, streamed
+from unbounded.serve.execution import ask_after, begin_telling, within
 from unbounded.serve.places import Placed, place
 from unbounded.serve.reading import check_lines, read_all
 from unbounded.serve.refusals import Refused
 from unbounded.serve.state import Service
-from unbounded.serve.stepping import ask_after, begin_telling, within
-from unbounded.serve.writing import Manner, follows_space, write
+from unbounded.serve.writing import SamplingParams, follows_space, write
 
 router = APIRouter(prefix="/v1/memories", tags=["memories"])
 Name = Annotated[str, Path(pattern=PATTERN, max_length=LONGEST, examples=["notes"])]
@@ -38,18 +38,18 @@ async def make(request: Request, asked: schemas.NewMemory, service: Asked, key: 
     require(key, asked.name, "write")
     about(request.scope)["memory"] = asked.name
     budget = None if asked.max_entries is None else Budget(asked.max_entries, asked.policy)
-    await service.shelf.make(asked.name, budget)
+    await service.registry.make(asked.name, budget)
     return await _stats(service, asked.name)
 
 
 @router.get("", response_model=schemas.Memories, responses=refusals())
 async def list_memories(service: Asked, key: Holder) -> Any:
     """The memories that the key may see."""
-    lanes = service.shelf.opened()
-    names = [name for name in service.shelf.names() if key.sees(name)]
+    sessions = service.registry.opened()
+    names = [name for name in service.registry.names() if key.sees(name)]
     return {
         "memories": [
-            {"name": name, "entries": len(lanes[name].memory) if name in lanes else None}
+            {"name": name, "entries": len(sessions[name].memory) if name in sessions else None}
             for name in names
         ]
     }
@@ -66,7 +66,7 @@ async def stats(request: Request, name: Name, service: Asked, key: Holder) -> An
 async def delete(request: Request, name: Name, service: Asked, key: Holder) -> Any:
     """Take a memory away, files and all."""
     about(request.scope)["memory"] = name
-    await service.shelf.delete(name)
+    await service.registry.delete(name)
     return {"deleted": name}
 
 
@@ -78,8 +78,8 @@ async def list_documents(
 ) -> Any:
     """What it has read, and how much of each is left: the last, or the last before some."""
     about(request.scope)["memory"] = name
-    async with service.shelf.lane(name) as lane:
-        found = await within(service, lane.ask(documents))
+    async with service.registry.session(name) as session:
+        found = await within(service, session.ask(documents))
     last = len(found) if before is None else min(before, len(found))
     first = max(0, last - service.limits.documents)
     return {"documents": found[first:last], "first": first}
@@ -169,11 +169,11 @@ async def complete(
     about(request.scope)["memory"] = name
     placed = await _placed(service, asked.text, ended=False)
     seed = 0 if asked.seed is None else asked.seed
-    manner = Manner(asked.words, asked.temperature, asked.top_p, seed)
+    sampling = SamplingParams(asked.words, asked.temperature, asked.top_p, seed)
 
-    def pieces(memory: KeptMemory) -> Iterator[dict[str, Any]]:
+    def pieces(memory: Memory) -> Iterator[dict[str, Any]]:
         spaced = follows_space(asked.text, memory.model.tokenizer)
-        for piece in write(memory, placed.words, manner, spaced=spaced):
+        for piece in write(memory, placed.words, sampling, spaced=spaced):
             yield {"text": piece.text}
 
     told = await begin_telling(service, name, pieces, [DONE])
@@ -202,20 +202,20 @@ async def forget(
         if not matching:
             raise Refused(422, "bad_value", "'matching' has no word in it; give some")
 
-    def work(memory: KeptMemory) -> dict[str, int]:
+    def work(memory: Memory) -> dict[str, int]:
         if asked.document is not None:
             _check_document(memory, asked.document)
         gone = memory.forget(
             document=asked.document, before=asked.before, matching=matching, last=asked.last
         )
         # Whoever was interrupted between the two asks again, and nothing is left to forget.
-        if asked.compact and memory.store.ledger.gone:
+        if asked.compact and memory.store.catalog.gone:
             memory.compact()
         return {"forgotten": gone, "entries": len(memory)}
 
     async def task() -> dict[str, int]:
-        async with service.shelf.lane(name) as lane:
-            return await lane.forget(work)
+        async with service.registry.session(name) as session:
+            return await session.forget(work)
 
     found: dict[str, int] = await asyncio.shield(service.begin(task()))
     about(request.scope)["words"] = found["forgotten"]
@@ -224,8 +224,8 @@ async def forget(
 
 
 async def _stats(service: Service, name: str) -> dict[str, Any]:
-    async with service.shelf.lane(name) as lane:
-        found = await within(service, lane.ask(lambda memory: memory.stats()))
+    async with service.registry.session(name) as session:
+        found = await within(service, session.ask(lambda memory: memory.stats()))
     found["words_by_day"] = dict(list(found["words_by_day"].items())[-service.limits.days :])
     return {
         "name": name,
@@ -252,7 +252,7 @@ def _check_length(text: str, limit: int) -> None:
         )
 
 
-def _check_document(memory: KeptMemory, name: str) -> None:
+def _check_document(memory: Memory, name: str) -> None:
     named = re.compile(re.escape(name) + r"(#\d+)?")
-    if not any(named.fullmatch(one.name) for one in memory.store.ledger.documents):
+    if not any(named.fullmatch(one.name) for one in memory.store.catalog.documents):
         raise Refused(404, "no_document", "the memory never read a document of that name")

@@ -12,8 +12,8 @@ from typing import final
 import uvicorn
 
 from unbounded.errors import SettingError
-from unbounded.keep.opening import recorded
 from unbounded.lm import Pretrained
+from unbounded.memory.opening import recorded
 from unbounded.serve.app import create_app
 from unbounded.serve.connections import configured
 from unbounded.serve.guard import Guard

@@ -13,8 +13,8 @@ from pydantic import (
 )
 
 from unbounded.errors import SettingError
-from unbounded.keep.care import timestamp
-from unbounded.keep.names import LONGEST, PATTERN
+from unbounded.memory.integrity import timestamp
+from unbounded.memory.names import LONGEST, PATTERN
 
 TEXT = r"^[^\x00]*$"
 LABEL = r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]+$"
@@ -93,7 +93,7 @@ class Stats(BaseModel):
     name: str
     entries: int
     words: int
-    strangers: int = Field(description="Words that the network never knew.")
+    oov: int = Field(description="Words that the network never knew.")
     documents: int
     forgotten: int
     bytes: int
@@ -211,7 +211,7 @@ class PredictAnswer(BaseModel):
 
     words: list[Guess]
     asked: Guess | None
-    stranger: float
+    oov: float
     weights: dict[str, float]
     entries: int
 

@@ -5,14 +5,14 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, final
 
-from unbounded.config import set_threads
 from unbounded.lm import Pretrained, RecurrentModel
+from unbounded.presets import set_threads
 from unbounded.serve.batching import Batching
+from unbounded.serve.byte_fallback import Spelling
 from unbounded.serve.keys import Keys
 from unbounded.serve.limits import Limits
 from unbounded.serve.observing import Observer
-from unbounded.serve.shelf import Shelf
-from unbounded.serve.spelled import Spelling
+from unbounded.serve.registry import Registry
 from unbounded.serve.watching import Watch
 from unbounded.serve.workers import Workers
 
@@ -56,7 +56,7 @@ class Service:
         batching = None
         if self._batched and isinstance(self.model.lm, RecurrentModel):
             batching = Batching(self.model.lm, self.workers, self.observer.batches.observe)
-        self.shelf = Shelf(
+        self.registry = Registry(
             self.root,
             self.model,
             self.workers,
@@ -78,20 +78,20 @@ class Service:
     async def stop(self) -> None:
         """Let what is under way end at its next block, close all memories, end the threads."""
         self.ready = False
-        self.shelf.stop_reading()
+        self.registry.stop_reading()
         if self._tasks:
             await asyncio.wait(list(self._tasks))
         if self._watch is not None:
             await asyncio.to_thread(self._watch.stop)
-        await self.shelf.close()
+        await self.registry.close()
         self.workers.close()
         self.observer.log("stopped")
 
     def measure(self) -> None:
         """Bring the figures up to date."""
-        lanes = self.shelf.opened().values() if self.ready else []
-        self.observer.open.set(len(lanes))
+        sessions = self.registry.opened().values() if self.ready else []
+        self.observer.open.set(len(sessions))
         if self._watch is not None:
             self.observer.shards(self._watch.latest)
-        self.observer.entries.set(sum(len(lane.memory) for lane in lanes))
+        self.observer.entries.set(sum(len(session.memory) for session in sessions))
         self.observer.queue.set(len(self.workers) if self.ready else 0)

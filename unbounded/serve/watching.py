@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import final
 
 from unbounded.cluster import Address, Engine
-from unbounded.cluster.bridge import Bridge
-from unbounded.cluster.opening import NAME, described
-from unbounded.cluster.several import opened_all
-from unbounded.errors import Away, UnboundedError
+from unbounded.cluster.connecting import NAME, described
+from unbounded.cluster.multi_engine import opened_all
+from unbounded.cluster.subprocess_proxy import SubprocessProxy
+from unbounded.errors import Unavailable, UnboundedError
 
 EVERY = 10.0
 """Seconds from one look to the next."""
@@ -83,7 +83,7 @@ class Watch:
             if self._bridge is not None:
                 self._bridge.close()
             join = partial(opened_all, folders, self._address)
-            self._bridge = Bridge(join, sum(counts), self._check, PATIENCE)
+            self._bridge = SubprocessProxy(join, sum(counts), self._check, PATIENCE)
             self._folders = folders
         places = [(f.name, s) for f, n in zip(folders, counts, strict=True) for s in range(n)]
         return [self._figures(number, *place) for number, place in enumerate(places)]
@@ -94,7 +94,7 @@ class Watch:
             if self._bridge.gone() is not None:
                 self._bridge.revive(number)
             found = self._bridge.begin(number, "stats")()
-        except Away:
+        except Unavailable:
             self._bridge.revive(number)
             return ShardFigures(memory, shard, False)
         sizes = found["entries"], found["bytes"], found["bytes_in_memory"]

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from unbounded.corpus import SENTENCE_END, Splitter
-from unbounded.keep import KeptMemory
-from unbounded.keep.prediction import SHOWN
-from unbounded.predict import OnlineModel
+from unbounded.memory import Memory
+from unbounded.memory.prediction import SHOWN
+from unbounded.model import OnlineModel
 from unbounded.types import Probs
 
 
 @dataclass(frozen=True)
-class Manner:
+class SamplingParams:
     """How words are drawn."""
 
     words: int
@@ -36,7 +36,7 @@ class Piece:
 
 
 def write(
-    memory: KeptMemory, before: Sequence[str], manner: Manner, *, spaced: bool
+    memory: Memory, before: Sequence[str], sampling: SamplingParams, *, spaced: bool
 ) -> Iterator[Piece]:
     """Words after what came `before`, until there are enough or a stop word appears.
 
@@ -44,34 +44,34 @@ def write(
     `spaced` says whether the text before ends in white space. What could be the beginning of a stop
     word is held back until it is known not to be.
     """
-    random = np.random.default_rng(manner.seed)
+    random = np.random.default_rng(sampling.seed)
     sentence = _since_sentence(before)
     said: list[str] = []
     shown: list[str] = []
     text, told = "", 0
     held: list[Piece] = []
     stamp: object = None
-    for number in range(manner.words):
+    for number in range(sampling.words):
         if stamp != (stamp := (memory.online, memory.store.records)):
             words = [*before, *said]
-            model = memory.online.ahead(words)[1] if words else memory.online
+            model = memory.online.peek(words)[1] if words else memory.online
         probs = model.predict().dense(len(model.vocabulary))[0]
-        drawn = _draw(probs, manner, random)
+        drawn = _draw(probs, sampling, random)
         said += model.vocabulary.decode(np.array([drawn]))
         shown.append(said[-1][:SHOWN])
         now = _as_text(memory.model.tokenizer, sentence, shown, spaced=spaced)
         log_prob = float(np.log(probs[drawn]))
-        held.append(Piece(now[len(text) :], log_prob, top_words(model, probs, manner.top)))
+        held.append(Piece(now[len(text) :], log_prob, top_words(model, probs, sampling.top)))
         text = now
-        cut = _stops(text, manner.stop)
-        last = number == manner.words - 1
+        cut = _stops(text, sampling.stop)
+        last = number == sampling.words - 1
         if cut is not None or last:
             yield from _cut(held, told, len(text) if cut is None else cut, stopped=cut is not None)
             return
-        while held and _safe(text, told + len(held[0].text), manner.stop):
+        while held and _safe(text, told + len(held[0].text), sampling.stop):
             told += len(held[0].text)
             yield held.pop(0)
-        _, model = model.ahead(said[-1:])
+        _, model = model.peek(said[-1:])
 
 
 def follows_space(text: str, splitter: Splitter) -> bool:
@@ -94,19 +94,19 @@ def top_words(model: OnlineModel, probs: Probs, n: int) -> dict[str, float]:
     return found
 
 
-def _draw(probs: Probs, manner: Manner, random: np.random.Generator) -> int:
+def _draw(probs: Probs, sampling: SamplingParams, random: np.random.Generator) -> int:
     """One of the words; at temperature zero the likeliest."""
-    if manner.temperature == 0:
+    if sampling.temperature == 0:
         return int(probs.argmax())
     # The largest becomes zero first: nothing is too much for it, however low the temperature.
     with np.errstate(divide="ignore", over="ignore"):
         logs = np.log(probs)
-        shares = np.exp((logs - logs.max()) / manner.temperature)
-    if manner.top_p < 1:
+        shares = np.exp((logs - logs.max()) / sampling.temperature)
+    if sampling.top_p < 1:
         order = np.argsort(-shares, kind="stable")
         total = np.cumsum(shares[order]) / shares.sum()
         # The first word is always among them.
-        shares[order[1:][total[:-1] >= manner.top_p]] = 0
+        shares[order[1:][total[:-1] >= sampling.top_p]] = 0
     return int(random.choice(len(shares), p=shares / shares.sum()))
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from unbounded.errors import StoreError
-from unbounded.store import acknowledged, lock
+from unbounded.store import lock, watermark
 from unbounded.store.disk import ASIDE, Disk, RealDisk, sync_folder, write_all, write_file
 from unbounded.store.journal import Journal
 from unbounded.store.layout import (
@@ -101,7 +101,7 @@ def _backup(folder: Path, target: Path, disk: Disk, show: Callable[[int, int], N
 
 def _check_target(folder: Path, target: Path) -> None:
     names = [path.name for path in target.iterdir()] if target.exists() else []
-    known = {NAME, lock.NAME, acknowledged.NAME}
+    known = {NAME, lock.NAME, watermark.NAME}
     if strange := sorted(name for name in names if name not in known and not is_part(name)):
         raise StoreError(f"{target} is no backup (it has {strange[0]}); give another folder")
     if NAME in names and _origin(target) != _origin(folder):
@@ -114,7 +114,7 @@ def _origin(folder: Path) -> tuple[object, ...]:
 
 
 def _copied(source: Store, target: Path, disk: Disk, show: Callable[[int, int], None]) -> Backup:
-    generation, count = source.generation, source.journal.acknowledged
+    generation, count = source.generation, source.journal.watermark
     path = journal_path(target, generation)
     had = journals(target)
     copied = 0
@@ -148,7 +148,7 @@ def _copied(source: Store, target: Path, disk: Disk, show: Callable[[int, int], 
     if not (target / NAME).exists() or (target / NAME).read_bytes() != data:
         write_file(disk, target / NAME, data)
     remove_litter(target, generation)
-    return Backup(source.ledger.positions_at(count), count, copied)
+    return Backup(source.catalog.positions_at(count), count, copied)
 
 
 def _same(one: Journal, other: Journal, count: int) -> bool:

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 
 from unbounded.errors import StoreError
+from unbounded.store.catalog import Catalog, Left
 from unbounded.store.disk import ASIDE, Disk, sync_folder, write_all
 from unbounded.store.journal import chained
 from unbounded.store.layout import journal_path, remove, snapshot_path
-from unbounded.store.ledger import Ledger, Left
 from unbounded.store.records import (
     DOCUMENT,
     HEAD,
@@ -33,7 +33,7 @@ def compact(
     folder: Path,
     generation: int,
     identity: str | None,
-    ledger: Ledger,
+    catalog: Catalog,
     blocks: Blocks,
     arrays: Mapping[str, np.ndarray],
 ) -> None:
@@ -46,8 +46,8 @@ def compact(
     aside = path.with_name(path.name + ASIDE)
     snapshot: Snapshot | None = None
     try:
-        records, end, checksum = _write_left(disk, aside, identity, ledger, blocks)
-        where, left = snapshot_path(folder, generation, records), ledger.entries
+        records, end, checksum = _write_left(disk, aside, identity, catalog, blocks)
+        where, left = snapshot_path(folder, generation, records), catalog.entries
         snapshot = Snapshot(where, generation, records, end, left, left, checksum)
         write_snapshot(disk, snapshot, arrays)
         disk.replace(aside, path)
@@ -67,7 +67,7 @@ def compact(
 
 
 def _write_left(
-    disk: Disk, path: Path, identity: str | None, ledger: Ledger, blocks: Blocks
+    disk: Disk, path: Path, identity: str | None, catalog: Catalog, blocks: Blocks
 ) -> tuple[int, int, int]:
     """Write what is left to a file; how many records, where they end, their running checksum."""
     file = disk.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
@@ -75,7 +75,7 @@ def _write_left(
         write_all(disk, file, START)
         number, end, checksum = 0, len(START), 0
         first = identity_parts(identity)
-        for kind, payload in chain(first, _left(ledger, blocks)):
+        for kind, payload in chain(first, _left(catalog, blocks)):
             data = to_bytes(kind, number, payload)
             write_all(disk, file, data)
             number, end = number + 1, end + len(data)
@@ -86,7 +86,7 @@ def _write_left(
     return number, end, checksum
 
 
-def _left(ledger: Ledger, blocks: Blocks) -> Iterator[tuple[int, bytes]]:
+def _left(catalog: Catalog, blocks: Blocks) -> Iterator[tuple[int, bytes]]:
     """Documents that still have words, and these, cut as they were read."""
     numbers: dict[int, int] = {}
     for words, left in blocks:
@@ -96,7 +96,7 @@ def _left(ledger: Ledger, blocks: Blocks) -> Iterator[tuple[int, bytes]]:
         for old in dict.fromkeys(runs[:, 0].tolist()):
             if old not in numbers:
                 numbers[old] = len(numbers)
-                named = ledger.documents[old]
+                named = catalog.documents[old]
                 yield DOCUMENT, json_payload({"name": named.name, "time": named.time})
         runs[:, 0] = [numbers[old] for old in runs[:, 0].tolist()]
         every = words.words

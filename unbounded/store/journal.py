@@ -11,8 +11,6 @@ from typing import final
 
 from unbounded.errors import StoreError
 from unbounded.store import records as encoding
-from unbounded.store.acknowledged import NAME as MARK
-from unbounded.store.acknowledged import Acknowledged, Mark, read_mark
 from unbounded.store.disk import Disk, write_all
 from unbounded.store.records import (
     HEAD,
@@ -24,6 +22,8 @@ from unbounded.store.records import (
     records,
     to_bytes,
 )
+from unbounded.store.watermark import NAME as MARK
+from unbounded.store.watermark import Mark, Watermark, read_mark
 
 _WINDOW = 1 << 23
 """Bytes held at once while a journal is gone through."""
@@ -81,7 +81,7 @@ class Journal:
         # Behind each number of records: where they end, and their running checksum.
         self._ends, self._checksums = array("q", [len(START)]), array("I", [0])
         self._out, self._broken, self._synced, self._safe = -1, False, 0, 0
-        self._acknowledged: Acknowledged | None = None
+        self._acknowledged: Watermark | None = None
         # Before the journal, which may grow meanwhile.
         mark = self._read_mark(events)
         self._file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -114,7 +114,7 @@ class Journal:
         return 0 if self._identity is None else 1
 
     @property
-    def acknowledged(self) -> int:
+    def watermark(self) -> int:
         """How many of them were acknowledged; all, if nothing says so."""
         return self._safe or self.records
 
@@ -218,7 +218,7 @@ class Journal:
                 )
             )
         os.lseek(self._out, self.end, os.SEEK_SET)
-        self._acknowledged = Acknowledged(self._disk, self.path.parent)
+        self._acknowledged = Watermark(self._disk, self.path.parent)
         # What a reader may have seen must not be gone after a power cut.
         self._synced = -1
         self.sync()

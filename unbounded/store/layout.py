@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from unbounded.errors import StoreError
-from unbounded.store import acknowledged, lock
+from unbounded.store import lock, watermark
 from unbounded.store.disk import ASIDE, Disk, write_file
 from unbounded.store.records import EMPTY
 from unbounded.store.snapshot import sealed, unsealed
@@ -106,7 +106,7 @@ def is_new(folder: Path) -> bool:
     names = [path.name for path in folder.iterdir()]
     if NAME in names:
         return False
-    ours = {lock.NAME, acknowledged.NAME, journal_path(folder, 1).name}
+    ours = {lock.NAME, watermark.NAME, journal_path(folder, 1).name}
     strange = sorted(name for name in names if name not in ours and not name.endswith(ASIDE))
     if strange:
         raise StoreError(

@@ -15,7 +15,7 @@ import numpy as np
 
 from unbounded.errors import StoreError
 from unbounded.files import parse_json
-from unbounded.room import roomy
+from unbounded.growable_array import roomy
 from unbounded.store.disk import ASIDE, Disk, sync_folder, write_all, write_file
 
 ARRAYS, MANIFEST = "arrays.npy", "manifest.json"

@@ -8,8 +8,8 @@ from typing import Any, final
 import numpy as np
 
 from unbounded.errors import StoreError
-from unbounded.store.acknowledged import NAME as MARK
-from unbounded.store.aside import Aside, History
+from unbounded.store.catalog import Catalog, Document, Left
+from unbounded.store.checkpoints import Checkpoints, History
 from unbounded.store.compaction import compact
 from unbounded.store.disk import Disk, RealDisk, write_file
 from unbounded.store.journal import Journal
@@ -23,7 +23,6 @@ from unbounded.store.layout import (
     remove_litter,
     write_about,
 )
-from unbounded.store.ledger import Document, Ledger, Left
 from unbounded.store.lock import Lock
 from unbounded.store.records import (
     DOCUMENT,
@@ -42,6 +41,7 @@ from unbounded.store.records import (
     words_payload,
 )
 from unbounded.store.snapshot import Snapshot
+from unbounded.store.watermark import NAME as MARK
 
 _TRIES = 8
 """How often a reader looks for a journal that is compacted meanwhile."""
@@ -79,7 +79,7 @@ class Store(History):
         self.writes = write
         self._lock = Lock(self.disk, folder) if write else None
         self._journal: Journal | None = None
-        self.aside = Aside(self.disk, folder, self, self.events)
+        self.checkpoints = Checkpoints(self.disk, folder, self, self.events)
         try:
             self.about = read_about(folder)
             self._open()
@@ -90,7 +90,7 @@ class Store(History):
     def _open(self) -> None:
         """Read the journal that counts from its beginning."""
         self._close_journal()
-        self.ledger = Ledger()
+        self.catalog = Catalog()
         self._forgets: list[tuple[int, int]] = []
         for tries in range(_TRIES):
             self.generation = generation_of(self.folder)
@@ -122,12 +122,12 @@ class Store(History):
         try:
             if record.kind == DOCUMENT:
                 named = read_json(record.payload)
-                self.ledger.add_document(Document(str(named["name"]), float(str(named["time"]))))
+                self.catalog.add_document(Document(str(named["name"]), float(str(named["time"]))))
             elif record.kind == WORDS:
-                self.ledger.add_words(record.number, record.start, read_words(record.payload))
+                self.catalog.add_words(record.number, record.start, read_words(record.payload))
             elif record.kind == FORGET:
                 ranges = read_ranges(record.payload)
-                self.ledger.forget(ranges)
+                self.catalog.forget(ranges)
                 self._forgets.append((record.number, min(start for start, _ in ranges)))
             else:
                 raise ValueError(f"a record of kind {record.kind}")
@@ -163,10 +163,10 @@ class Store(History):
 
         A run's document is a number into `documents`.
         """
-        fresh = [name for name in dict.fromkeys(documents) if self.ledger.number_of(name) is None]
+        fresh = [name for name in dict.fromkeys(documents) if self.catalog.number_of(name) is None]
         parts = [(DOCUMENT, json_payload({"name": name, "time": time})) for name in fresh]
-        numbers = {name: len(self.ledger.documents) + i for i, name in enumerate(fresh)}
-        known = [numbers.get(name, self.ledger.number_of(name) or 0) for name in documents]
+        numbers = {name: len(self.catalog.documents) + i for i, name in enumerate(fresh)}
+        known = [numbers.get(name, self.catalog.number_of(name) or 0) for name in documents]
         numbered = np.asarray(runs, np.int64).copy()
         numbered[:, 0] = np.array(known, np.int64)[runs[:, 0]]
         self._append([*parts, (WORDS, words_payload(time, numbered, words))])
@@ -175,7 +175,7 @@ class Store(History):
         """Write down that words are forgotten, durable when it returns."""
         self._append([(FORGET, payload) for payload in ranges_payloads(ranges)])
         self.sync()
-        self.aside.forget()
+        self.checkpoints.forget()
 
     def _append(self, parts: Sequence[tuple[int, bytes]]) -> None:
         for record in self.journal.append(parts):
@@ -183,10 +183,10 @@ class Store(History):
 
     def undo(self, records: int) -> None:
         """Take back all but so many records, synced or not; the ledger is read again."""
-        self.aside.stop()
+        self.checkpoints.stop()
         self.journal.cut(records)
         self._open()
-        self.aside.forget()
+        self.checkpoints.forget()
 
     def sync(self) -> None:
         """Return once all that was appended is on disk: it is acknowledged."""
@@ -195,7 +195,7 @@ class Store(History):
     def snapshot(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Set a state aside, the one after all records so far; older ones are then removed."""
         self.sync()
-        self.aside.snapshot(arrays)
+        self.checkpoints.snapshot(arrays)
 
     def compact(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Write a journal without the forgotten words, and the state beside it; then switch.
@@ -203,10 +203,10 @@ class Store(History):
         The rename of the new journal is the moment at which it counts. `arrays` is the state.
         """
         self.sync()
-        self.aside.close()
+        self.checkpoints.close()
         try:
             later, identity = self.generation + 1, self.about["id"]
-            given = self.ledger, self.blocks(), arrays
+            given = self.catalog, self.blocks(), arrays
             compact(self.disk, self.folder, later, identity, *given)
         finally:
             # The new one or, if that could not be written, the old one as it was.
@@ -214,7 +214,7 @@ class Store(History):
                 self._open()
                 newest = self.snapshots()[:1]
                 there = newest and newest[0].records == self.records
-                self.aside.go_on_from(newest[0] if there else None, None)
+                self.checkpoints.go_on_from(newest[0] if there else None, None)
             except OSError as error:
                 self.close()
                 raise StoreError(
@@ -226,15 +226,15 @@ class Store(History):
 
     def refresh(self) -> int | None:
         """Follow the writer: how many words have come; None if what was there has changed."""
-        before, forgets = self.ledger.positions, len(self._forgets)
+        before, forgets = self.catalog.positions, len(self._forgets)
         if generation_of(self.folder) != self.generation or not self.journal.follow(self.events):
             self._open()
             return None
-        return None if len(self._forgets) > forgets else self.ledger.positions - before
+        return None if len(self._forgets) > forgets else self.catalog.positions - before
 
     def snapshots(self) -> list[Snapshot]:
         """Those from which the present state can be reached, newest first."""
-        return self.aside.snapshots()
+        return self.checkpoints.snapshots()
 
     def catch_up(self) -> None:
         """Know at least as much as what the writer has set aside so far."""
@@ -247,7 +247,7 @@ class Store(History):
         # What was written in format 1 says no more than how long the journal was.
         same = self.journal.checksum_of(records) == checksum or (self.old and checksum is None)
         where = snapshot.end, snapshot.positions
-        return same and where == (self.journal.end_of(records), self.ledger.positions_at(records))
+        return same and where == (self.journal.end_of(records), self.catalog.positions_at(records))
 
     def valid(self, snapshot: Snapshot) -> bool:
         """Whether that is so, and nothing that it has seen was forgotten since."""
@@ -255,7 +255,7 @@ class Store(History):
         return (
             self.known(snapshot)
             and all(first >= positions for n, first in self._forgets if n >= snapshot.records)
-            and self.ledger.entries_before(positions) == snapshot.entries
+            and self.catalog.entries_before(positions) == snapshot.entries
         )
 
     def replay(self, start: Snapshot | None = None) -> Iterator[list[str]]:
@@ -271,36 +271,36 @@ class Store(History):
         for record in self.journal.since(0 if start is None else start.records):
             if record.kind == WORDS:
                 words = read_words(record.payload)
-                yield words, self.ledger.kept(position, words.count)
+                yield words, self.catalog.kept(position, words.count)
                 position += words.count
 
     def words(self, start: int, stop: int) -> list[str]:
         """The words at these positions, forgotten ones left out."""
-        start, stop = max(start, 0), min(stop, self.ledger.positions)
+        start, stop = max(start, 0), min(stop, self.catalog.positions)
         out: list[str] = []
         if start >= stop:
             return out
-        first, last = self.ledger.blocks_of(np.array([start, stop - 1])).tolist()
+        first, last = self.catalog.blocks_of(np.array([start, stop - 1])).tolist()
         for block in range(first, last + 1):
-            position, number, at = self.ledger.block(block)
+            position, number, at = self.catalog.block(block)
             words = read_words(self.journal.read(at, number).payload).words
             part = range(max(start - position, 0), min(stop - position, len(words)))
-            left = self.ledger.kept(position, len(words))
+            left = self.catalog.kept(position, len(words))
             out += [words[i] for i in part if left[i]]
         return out
 
     def marker(self) -> Snapshot:
         """Where the journal stands, for `replay` to go on from."""
-        ledger, records = self.ledger, self.records
-        here = self.folder, self.generation, records, self.end, ledger.positions, ledger.entries
+        catalog, records = self.catalog, self.records
+        here = self.folder, self.generation, records, self.end, catalog.positions, catalog.entries
         return Snapshot(*here, self.journal.checksum_of(records))
 
     def documents_left(self) -> list[Document]:
         """The documents of which there is a word left."""
-        lines = self.ledger.lines()
-        left = self.ledger.kept(0, self.ledger.positions)
+        lines = self.catalog.lines()
+        left = self.catalog.kept(0, self.catalog.positions)
         used = np.add.reduceat(left, lines.starts) > 0 if len(lines.starts) else left
-        return [self.ledger.documents[i] for i in np.unique(lines.documents[used]).tolist()]
+        return [self.catalog.documents[i] for i in np.unique(lines.documents[used]).tolist()]
 
     def verify(self) -> int:
         """Read every record's checksum again; how many words can be read."""
@@ -318,7 +318,7 @@ class Store(History):
 
     def close(self) -> None:
         """Let go of everything; what was appended and not synced may be lost in a power cut."""
-        self.aside.close()
+        self.checkpoints.close()
         self._close_journal()
         if self._lock is not None:
             self._lock.release()

@@ -115,7 +115,7 @@ async function look() {
     get(memoryPath(memory)), get(memoryPath(memory, "documents")),
   ]);
   $("entries").textContent = number(stats.entries);
-  $("strangers").textContent = number(stats.strangers);
+  $("oov").textContent = number(stats.oov);
   $("bytes").textContent = size(stats.bytes);
   const items = documents.reverse().slice(0, 200).map((one) => {
     const button = element("button", { type: "button", class: "quiet" }, "Forget");

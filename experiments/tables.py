@@ -1,0 +1,255 @@
+"""The paper's tables with our numbers beside its own, made from results and from nothing else."""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from experiments import paper
+from experiments.corpora import SOURCES
+from experiments.curves import Curve, all_sharpnesses, by_neighbors, by_sharpness
+from experiments.markup import Entry, Grid, Line, Part
+from experiments.paper import Pair
+from experiments.results import Found
+from unbounded.evaluation.rows import TITLES, USUAL
+from unbounded.evaluation.tables import change, minus
+
+Numbers = Mapping[Pair, Mapping[str, float]]
+"""One number a row, for each training and test domain."""
+
+PAPER = "paper"
+ONLINE = "ours, online"
+FIXED = "ours, fixed"
+
+
+def vocabulary_grid(found: Found) -> Grid:
+    """Table 1: how many different words there are, and how many come as OOV words."""
+    lines = []
+    for pair in _pairs(paper.TABLE1, found.cells):
+        theirs, ours = paper.TABLE1.get(pair), found.cells.get(pair)
+        lines.append(
+            Line(
+                spoken(pair[1]),
+                (
+                    Entry(f"{theirs.size:,}") if theirs else Entry(),
+                    Entry(f"{ours['vocabulary']:,}") if ours else Entry(),
+                    Entry(f"{ours['types']:,}") if ours else Entry(),
+                    Entry(f"{theirs.oov_percent:.1f}%") if theirs else Entry(),
+                    Entry(f"{ours['oov_rate']:.1%}") if ours else Entry(),
+                ),
+            )
+        )
+    head = ("test text", "size, paper", "size, ours", "test text alone, ours")
+    return Grid(
+        "Table 1. Vocabulary size and out-of-vocabulary (OOV) rate, for a model trained on "
+        "news 2007",
+        (*head, "OOV, paper", "OOV, ours"),
+        (Part("", tuple(lines)),),
+        ("Our size counts the different words of training and test text together.", *notes(found)),
+    )
+
+
+def perplexity_grid(found: Found, theirs: Numbers, title: str) -> Grid:
+    """Tables 2 and 3: perplexities, and in brackets the change of each over its own static."""
+    sources = {
+        PAPER: theirs,
+        ONLINE: numbers(found, "perplexity"),
+        FIXED: numbers(found, "fixed_perplexity"),
+    }
+    pairs = _pairs(theirs, found.cells)
+    tests = list(dict.fromkeys(sorted((test for _, test in pairs), key=domain_order)))
+    trains = list(dict.fromkeys(train for train, _ in pairs))
+    parts = []
+    measured = {row for values in sources.values() for cell in values.values() for row in cell}
+    shown = {row: named for row, named in TITLES.items() if row in measured.union(USUAL)}
+    for train in trains:
+        lines = []
+        for row, named in shown.items():
+            for whose, values in sources.items():
+                if whose == PAPER and not any(row in cell for cell in theirs.values()):
+                    continue
+                entries = [
+                    _perplexity(values.get((train, test), {}), row)
+                    if (train, test) in pairs
+                    else Entry("")  # No experiment, in the paper or here.
+                    for test in tests
+                ]
+                lines.append(Line(named, (Entry(whose), *entries)))
+        parts.append(Part(f"trained on {spoken(train)}" if len(trains) > 1 else "", tuple(lines)))
+    said = (*_hindsight(found), *notes(found))
+    return Grid(title, ("model", "", *map(spoken, tests)), tuple(parts), said)
+
+
+def _hindsight(found: Found) -> tuple[str, ...]:
+    """How near learned weights come to the best fixed ones, which nobody knows beforehand."""
+    best = numbers(found, "hindsight_perplexity")
+    learned = numbers(found, "perplexity")
+    losses = [
+        learned[pair][row] / known - 1 for pair, rows in best.items() for row, known in rows.items()
+    ]
+    if not losses:
+        return ()
+    worst, least = minus(f"{max(losses):+.2%}"), minus(f"{min(losses):+.2%}")
+    return (
+        f"Weights learned online against the best fixed ones for the test text itself, fitted in "
+        f"hindsight: from {least} to {worst} of perplexity over all rows and cells that have both.",
+    )
+
+
+def seconds_grid(found: Found) -> Grid:
+    """Table 4: seconds for 10 M words, and in brackets how many times those of static."""
+    ours = {
+        pair: {name: value / found.cells[pair]["tokens"] * paper.TOKENS for name, value in rows}
+        for pair, cell in numbers(found, "seconds").items()
+        for rows in [cell.items()]
+    }
+    rows = [row for row in TITLES if any(row in cell for cell in paper.TABLE4.values())]
+    lines = [
+        Line(spoken(pair[1]), (Entry(whose), *(_seconds(values.get(pair, {}), r) for r in rows)))
+        for pair in _pairs(paper.TABLE4, found.cells)
+        for whose, values in ((PAPER, paper.TABLE4), ("ours", ours))
+    ]
+    machines = {str(result.get("machine", "unknown")) for result in found.cells.values()}
+    measured = (
+        f"Measured on {_listed(machines)}, and scaled to {paper.TOKENS:,} words from those "
+        "actually read; the paper names no machine."
+    )
+    return Grid(
+        f"Table 4. Seconds to read {paper.TOKENS:,} words",
+        ("test text", "", *(TITLES[row] for row in rows)),
+        (Part("", tuple(lines)),),
+        (*((measured,) if found.cells else ()), *notes(found)),
+    )
+
+
+def neighbors_grid(found: Found) -> Grid:
+    """Figure 1 in numbers."""
+    curves = by_neighbors(found)
+    domains = [curve.domain for curve in curves]
+    return Grid(
+        "Figure 1 in numbers. Nats a word against static + unigram, by number of neighbors k",
+        ("k", *map(spoken, domains)),
+        (_part("", domains, curves, lambda value: minus(f"{value:+.3f}")),),
+        notes(found),
+    )
+
+
+def kernels_grid(found: Found) -> Grid:
+    """Figure 1's companion in numbers."""
+    every = all_sharpnesses(found)
+    gaussian = by_sharpness(found, "gaussian")
+    domains = [curve.domain for curve in gaussian]
+    together = tuple(
+        Entry(_percent(every[domain])) if domain in every else Entry() for domain in domains
+    )
+    return Grid(
+        "Change of perplexity over static + unigram, by kernel and sharpness",
+        ("sharpness", *map(spoken, domains)),
+        (
+            _part("Gaussian", domains, gaussian, _percent),
+            Part("", (Line("all of them, mixed", together),)),
+            _part("Epanechnikov", domains, by_sharpness(found, "epanechnikov"), _percent),
+        ),
+        notes(found),
+    )
+
+
+def numbers(found: Found, key: str) -> dict[Pair, dict[str, float]]:
+    """One figure of every row of every cell, where there is one.
+
+    >>> numbers(Found("t", "small", {("a", "b"): {"rows": [{"name": "static", "x": 2}]}}), "x")
+    {('a', 'b'): {'static': 2.0}}
+    """
+    return {
+        pair: {
+            row["name"]: float(row[key])
+            for row in result.get("rows", ())
+            if isinstance(row.get(key), int | float) and math.isfinite(row[key])
+        }
+        for pair, result in found.cells.items()
+    }
+
+
+def notes(found: Found) -> tuple[str, ...]:
+    """Where a table's numbers come from: scale, training, words a cell, commits."""
+    if not found.cells:
+        return ("No results yet.",)
+    results = found.cells.values()
+    trainings = {
+        f"{training['tokens']:,} words, {training['epochs']} epochs"
+        for training in (result.get("training") for result in results)
+        if training
+    }
+    words = {f"{result['tokens']:,}" for result in results}
+    each = (
+        f"{min(words)} in each cell"
+        if len(words) == 1
+        else ", ".join(
+            f"{result['tokens']:,} ({spoken(train)} → {spoken(test)})"
+            for (train, test), result in found.cells.items()
+        )
+    )
+    fitted = {f"{result['fitted_on']:,}" for result in results if result.get("fitted_on")}
+    commits = _listed(map(_commit, results))
+    changed = " (+: with changes not committed)" if "+" in commits else ""
+    return (
+        f"Scale “{found.scale}”: trained on {_listed(trainings)}. Test words: {each}."
+        + (f" Fixed weights: fitted on the {_listed(fitted)} words before those." * bool(fitted))
+        + f" Cells with a result: {len(found.cells)}. Commits: {commits}{changed}.",
+    )
+
+
+def spoken(domain: str) -> str:
+    """A domain as people write it: `news-2007` is news 2007."""
+    return domain.replace("-", " ")
+
+
+def _part(
+    title: str, domains: Sequence[str], curves: Sequence[Curve], shown: Callable[[float], str]
+) -> Part:
+    """A column a domain and a line for each x that some curve has."""
+    at = {curve.domain: dict(zip(curve.x, curve.y, strict=True)) for curve in curves}
+    lines = []
+    for x in sorted({x for curve in curves for x in curve.x}):
+        values = [at.get(domain, {}).get(x) for domain in domains]
+        entries = tuple(Entry() if value is None else Entry(shown(value)) for value in values)
+        lines.append(Line(f"{x:g}", entries))
+    return Part(title, tuple(lines))
+
+
+def _perplexity(cell: Mapping[str, float], row: str) -> Entry:
+    if row not in cell:
+        return Entry()
+    value = cell[row]
+    remark = change(value, cell["static"]) if row != "static" and "static" in cell else ""
+    return Entry(f"{value:,.1f}", remark, best=len(cell) > 1 and value == min(cell.values()))
+
+
+def _seconds(cell: Mapping[str, float], row: str) -> Entry:
+    if row not in cell:
+        return Entry()
+    times = f"×{cell[row] / cell['static']:.1f}" if row != "static" and "static" in cell else ""
+    return Entry(f"{cell[row]:,.0f}", times)
+
+
+def _percent(ratio: float) -> str:
+    return minus(f"{ratio:+.1%}")
+
+
+def _commit(result: Mapping[str, Any]) -> str:
+    return f"{result.get('commit') or 'unknown'}{'+' * bool(result.get('changed'))}"
+
+
+def _listed(values: Iterable[str]) -> str:
+    return ", ".join(sorted(set(values))) or "unknown"
+
+
+def _pairs(*sources: Iterable[Pair]) -> list[Pair]:
+    """Every pair that some source has, once, in the order of training and test domains."""
+    return sorted(
+        {pair for source in sources for pair in source}, key=lambda p: list(map(domain_order, p))
+    )
+
+
+def domain_order(domain: str) -> tuple[int, str]:
+    """Where a domain comes in a table: as in `SOURCES`, others after those by name."""
+    return (list(SOURCES).index(domain) if domain in SOURCES else len(SOURCES), domain)

@@ -1,0 +1,103 @@
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.evaluation.stream import evaluate, some_words
+from unbounded.evaluation.figures import COLORS, draw_training, perplexity_svg, weights_svg
+from unbounded.evaluation.progressive import Checkpoint, Point
+from unbounded.evaluation.rows import PROTOCOLS, ROWS, Row, experts_for
+from unbounded.lm import Progress
+
+CURVE = [
+    Progress(
+        epoch,
+        step=epoch,
+        words=epoch,
+        train_perplexity=900.0 / epoch,
+        valid_perplexity=valid,
+        seconds=1.0,
+    )
+    for epoch, valid in ((1, None), (2, 500.0), (3, 450.0))
+]
+
+
+def test_every_row_and_every_expert_has_a_color() -> None:
+    experts = {expert for name in ROWS for of in PROTOCOLS for expert in experts_for(name, of)}
+    named = {*ROWS, *experts}
+    assert set(COLORS) == named
+    assert len(set(COLORS.values())) == len(COLORS)
+
+
+def test_colors_are_left_to_the_page() -> None:
+    evaluation = evaluate(some_words(60), cuts=range(60), every=5)
+    lines = perplexity_svg(evaluation.checkpoints, evaluation.rows, "lines")
+    areas = weights_svg(evaluation.checkpoints, evaluation.rows[-1], "areas")
+    for row in evaluation.rows:
+        assert lines.count(f"var(--{row.name})") >= 2
+    for expert in evaluation.rows[-1].experts:
+        assert f"var(--{expert})" in areas
+    for drawn in (lines, areas):
+        assert "currentColor" in drawn
+        assert not any(color in drawn for color in COLORS.values())
+        assert "#fff" not in drawn
+
+
+def test_a_last_stretch_of_a_few_words_does_not_look_like_a_cliff() -> None:
+    row = Row("static", ROWS["static"])
+    full = [
+        Checkpoint(n, {"static": Point(100.0, recent, (0.5, 0.5))})
+        for n, recent in ((1000, 99.0), (2000, 98.0), (3000, 97.0))
+    ]
+    calm = Checkpoint(3010, {"static": Point(100.0, 97.0, (0.5, 0.5))})
+    wild = Checkpoint(3010, {"static": Point(100.0, 9000.0, (0.5, 0.5))})
+    drawn = [perplexity_svg([*full, last], [row], "lines") for last in (calm, wild)]
+    assert drawn[0] == drawn[1]
+
+
+def test_a_label_is_escaped() -> None:
+    evaluation = evaluate(some_words(20), ["static"])
+    drawn = perplexity_svg(evaluation.checkpoints, evaluation.rows, '"><script>')
+    assert 'aria-label="&quot;&gt;&lt;script&gt;"' in drawn
+
+
+@pytest.mark.parametrize(
+    "perplexities",
+    [
+        [float("inf")],
+        [float("inf"), 100.0, 90.0],
+        [1.0, 1.0],
+        [100.0, 99.0, 98.0],
+        [1e6, 10.0, 9.0],
+    ],
+)
+def test_any_perplexities_can_be_drawn(perplexities: list[float]) -> None:
+    checkpoints = [
+        Checkpoint(10 * n, {"static": Point(value, value, (0.5, 0.5))})
+        for n, value in enumerate(perplexities, start=1)
+    ]
+    drawn = perplexity_svg(checkpoints, [Row("static", ROWS["static"])], "lines")
+    ElementTree.fromstring(drawn.replace("xlink:", ""))
+
+
+@pytest.mark.parametrize("suffix", ["svg", "png"])
+def test_a_training_curve_is_drawn_the_same_every_time(tmp_path: Path, suffix: str) -> None:
+    one, other = tmp_path / f"one.{suffix}", tmp_path / f"other.{suffix}"
+    assert draw_training(CURVE, one)
+    assert draw_training(CURVE, other)
+    assert one.read_bytes() == other.read_bytes()
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_training_curve_of_one_epoch_is_drawn(tmp_path: Path) -> None:
+    assert draw_training(CURVE[:1], tmp_path / "curve.svg")
+    ElementTree.parse(tmp_path / "curve.svg")
+
+
+def test_without_matplotlib_no_training_curve_is_drawn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    assert not draw_training(CURVE, tmp_path / "curve.svg")
+    assert list(tmp_path.iterdir()) == []

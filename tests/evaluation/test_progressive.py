@@ -1,0 +1,158 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.evaluation.stream import (
+    ROWS,
+    Keeper,
+    block_of,
+    cut,
+    cuts,
+    evaluate,
+    new_model,
+    some_words,
+    texts,
+    tokens_of,
+)
+from unbounded.evaluation.evaluation import make_rows
+from unbounded.evaluation.metrics import FrequencyBuckets
+from unbounded.evaluation.progressive import progressive
+
+
+@given(words=texts, cuts=cuts)
+@settings(max_examples=30, deadline=None)
+def test_it_equals_predicting_then_reading_one_word_at_a_time(
+    words: list[str], cuts: list[int]
+) -> None:
+    model, nats = new_model(["full"]), 0.0
+    for word in words:
+        known = model.vocabulary.lookup([word])
+        number = np.where(known < 0, len(model.vocabulary), known)
+        nats -= math.log(model.predict().prob(number)[0])
+        model.read([word])
+
+    row = evaluate(words, ["full"], cuts).rows[0]
+    assert row.tally.nats == pytest.approx(nats, rel=1e-6)
+
+
+@given(words=texts, cuts=cuts)
+@settings(max_examples=40, deadline=None)
+def test_perplexities_do_not_depend_on_the_cut(words: list[str], cuts: list[int]) -> None:
+    whole, parts = evaluate(words), evaluate(words, cuts=cuts)
+    for one, other in zip(whole.rows, parts.rows, strict=True):
+        assert one.tally.perplexity == pytest.approx(other.tally.perplexity, rel=1e-6)
+        assert one.tally.bits_per_character == pytest.approx(
+            other.tally.bits_per_character, rel=1e-6, nan_ok=True
+        )
+        np.testing.assert_allclose(one.mean_weights, other.mean_weights, rtol=1e-5)
+        for band, same in zip(one.bands, other.bands, strict=True):
+            assert band.tokens == same.tokens
+            assert band.nats == pytest.approx(same.nats, rel=1e-6)
+
+
+@pytest.mark.parametrize("name", ROWS)
+@given(words=texts)
+@settings(max_examples=15, deadline=None)
+def test_a_row_alone_equals_the_same_row_in_company(name: str, words: list[str]) -> None:
+    alone = evaluate(words, [name], cuts=(9,)).rows[0]
+    company = next(row for row in evaluate(words, cuts=(9,)).rows if row.name == name)
+    assert alone.tally.nats == company.tally.nats
+    np.testing.assert_array_equal(alone.mean_weights, company.mean_weights)
+
+
+@given(words=texts, other=texts, keep=st.integers(0, 40))
+@settings(max_examples=30, deadline=None)
+def test_no_score_depends_on_a_later_word(words: list[str], other: list[str], keep: int) -> None:
+    before, after = Keeper(), Keeper()
+    evaluate(words, watchers=[before])
+    evaluate([*words[:keep], *other], watchers=[after])
+    for name in ROWS:
+        np.testing.assert_allclose(
+            before.probs(name)[:keep], after.probs(name)[: min(keep, len(words))], rtol=1e-6
+        )
+
+
+def test_checkpoints_come_at_the_first_end_of_a_block_from_each_multiple_on() -> None:
+    words = some_words(40)
+    assert tokens_of(evaluate(words, cuts=range(40), every=10).checkpoints) == [10, 20, 30, 40]
+    assert tokens_of(evaluate(words, cuts=range(0, 40, 4), every=10).checkpoints) == [
+        12,
+        20,
+        32,
+        40,
+    ]
+    assert tokens_of(evaluate(words, cuts=[25], every=10).checkpoints) == [25, 40]
+    assert tokens_of(evaluate(words, every=1_000).checkpoints) == [40]
+
+
+@given(words=texts, cuts=cuts, every=st.integers(1, 50))
+@settings(max_examples=40, deadline=None)
+def test_the_last_checkpoint_is_at_the_last_word(
+    words: list[str], cuts: list[int], every: int
+) -> None:
+    evaluation = evaluate(words, ["static"], cuts, every)
+    found = tokens_of(evaluation.checkpoints)
+    assert found[-1] == len(words)
+    assert found == sorted(set(found))
+    ends = np.cumsum([len(block.words) for block in cut(words, cuts)])
+    due = {int(ends[ends >= goal][0]) for goal in range(every, len(words) + 1, every)}
+    assert set(found) == due | {len(words)}
+
+
+def test_a_checkpoint_says_what_came_since_the_last_one_and_so_far() -> None:
+    keeper = Keeper()
+    evaluation = evaluate(some_words(40), cuts=range(40), every=15, watchers=[keeper])
+    start = 0
+    for checkpoint in evaluation.checkpoints:
+        for row in evaluation.rows:
+            nats = -np.log(keeper.probs(row.name)[: checkpoint.tokens])
+            point = checkpoint.points[row.name]
+            assert point.perplexity == pytest.approx(math.exp(nats.mean()))
+            assert point.recent_perplexity == pytest.approx(math.exp(nats[start:].mean()))
+        start = checkpoint.tokens
+    last = evaluation.checkpoints[-1]
+    for row in evaluation.rows:
+        assert last.points[row.name].weights == tuple(row.mixture.weights.tolist())
+        assert last.points[row.name].perplexity == row.tally.perplexity
+
+
+def test_an_empty_text_has_no_checkpoint() -> None:
+    rows = make_rows(["static"])
+    assert list(progressive(new_model(), [], rows, every=5)) == []
+    assert list(progressive(new_model(), [block_of([])], rows, every=5)) == []
+
+
+def test_a_rows_time_is_that_of_the_network_and_its_own_experts() -> None:
+    keeper = Keeper()
+    evaluation = evaluate(some_words(60), cuts=(20, 40), watchers=[keeper])
+    for row in evaluation.rows:
+        least = sum(block.reading.seconds[name] for block in keeper.blocks for name in row.parts)
+        assert least < row.seconds
+    seconds = {row.name: row.seconds for row in evaluation.rows}
+    assert seconds["static"] < seconds["full"]
+
+
+def test_watchers_see_every_word_once_and_in_order() -> None:
+    keeper, words = Keeper(), some_words(30)
+    evaluate(words, cuts=(4, 5, 17), watchers=[keeper])
+    assert [word for block in keeper.blocks for word in block.reading.words] == words
+    assert all(block.row_experts == ROWS for block in keeper.blocks)
+
+
+def test_a_banding_that_has_counted_before_goes_on_counting() -> None:
+    buckets, keeper = FrequencyBuckets(12), Keeper()
+    buckets.bands(np.array([12, 12]))
+    list(
+        progressive(
+            new_model(["static"]),
+            [block_of(["new0", "known0", "new1"])],
+            make_rows(["static"]),
+            every=5,
+            watchers=[keeper],
+            buckets=buckets,
+        )
+    )
+    assert keeper.blocks[0].bands.tolist() == [5, 0, 3]

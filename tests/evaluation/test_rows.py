@@ -1,0 +1,110 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from tests.evaluation.stream import Keeper, evaluate, new_model, texts
+from unbounded.errors import SettingError
+from unbounded.evaluation.evaluation import experts_of, make_rows
+from unbounded.evaluation.metrics import BANDS, surprise
+from unbounded.evaluation.rows import OFFLINE, ROWS, TITLES, Row, experts_for
+from unbounded.mixture import Fixed, fit_weights
+
+
+def test_every_row_has_a_title_and_mixes_the_network_with_the_uniform() -> None:
+    assert set(TITLES) == set(ROWS)
+    for name, experts in ROWS.items():
+        network = "dynamic" if name == "dynamic" else "static"
+        if name in OFFLINE:
+            # As published: the network and the neighbors, and nothing for OOV words.
+            assert experts == ("static", OFFLINE[name])
+            continue
+        assert experts[:2] == (network, "uniform")
+
+
+def test_a_row_pays_for_the_frozen_network_only_if_it_uses_it() -> None:
+    assert Row("dynamic", ROWS["dynamic"], 5).parts == ROWS["dynamic"]
+    assert Row("static", ROWS["static"]).parts == ("network", *ROWS["static"])
+    counts = ("uniform", "unigram")
+    assert Row("counts", counts, 5).parts == counts
+    # A gated row looks at the states even if none of its experts does.
+    assert Row("full", counts, 5).parts == ("network", *counts)
+
+
+def test_under_the_open_protocol_only_the_uniform_is_replaced() -> None:
+    for name, experts in ROWS.items():
+        assert experts_for(name) == experts
+        if name in OFFLINE:
+            continue
+        opened = experts_for(name, "open")
+        assert opened[1] == "spelling"
+        assert (opened[0], *opened[2:]) == (experts[0], *experts[2:])
+    assert experts_of(make_rows(["full"], protocol="open")) == list(experts_for("full", "open"))
+
+
+def test_an_unknown_protocol_is_one_clear_line() -> None:
+    with pytest.raises(SettingError, match="protocol 'closed' is unknown; use paper or open"):
+        make_rows(["static"], protocol="closed")
+
+
+def test_columns_are_the_rows_own_experts_in_its_own_order() -> None:
+    reading = new_model().read(["known1", "new1", "known1", "new1"])
+    row = Row("mine", ("unbounded", "static"))
+    columns = [reading.experts.index(name) for name in row.experts]
+    assert columns[0] > columns[1]
+    np.testing.assert_array_equal(row.columns(reading), reading.table[:, columns])
+
+
+@given(words=texts)
+@settings(max_examples=30, deadline=None)
+def test_bands_add_up_to_the_whole(words: list[str]) -> None:
+    for row in evaluate(words, cuts=(7, 19)).rows:
+        assert len(row.bands) == len(BANDS)
+        assert sum(band.tokens for band in row.bands) == row.tally.tokens == len(words)
+        assert sum(band.nats for band in row.bands) == pytest.approx(row.tally.nats)
+
+
+@given(words=texts)
+@settings(max_examples=20, deadline=None)
+def test_each_band_holds_the_nats_of_its_words(words: list[str]) -> None:
+    keeper = Keeper()
+    row = evaluate(words, ["unbounded"], cuts=(7, 19), watchers=[keeper]).rows[0]
+    bands = np.concatenate([block.bands for block in keeper.blocks])
+    for i, band in enumerate(row.bands):
+        nats = surprise(keeper.probs("unbounded")[bands == i])
+        assert band.tokens == len(nats)
+        assert band.nats == pytest.approx(nats.sum())
+
+
+def test_mean_weights_are_the_mean_of_the_weights_used() -> None:
+    keeper = Keeper()
+    words = ["known1", "new1", "known2", "new1"] * 5
+    row = evaluate(words, ["full"], cuts=(3, 11), watchers=[keeper]).rows[0]
+    used = np.concatenate([block.weights["full"] for block in keeper.blocks])
+    np.testing.assert_allclose(row.mean_weights, used.mean(axis=0))
+    assert row.mean_weights.sum() == pytest.approx(1)
+
+
+def test_mean_weights_of_nothing_are_zero_and_no_crash() -> None:
+    assert Row("static", ROWS["static"]).mean_weights.tolist() == [0.0, 0.0]
+
+
+def test_fitting_fixes_the_weights_that_em_gives() -> None:
+    table = np.random.default_rng(1).random((50, 2))
+    row = Row("static", ROWS["static"])
+    row.fit(table)
+    assert isinstance(row.mixture, Fixed)
+    np.testing.assert_allclose(row.mixture.weights, fit_weights(table, prior=1.0))
+    row.mixture.score(table)
+    np.testing.assert_allclose(row.mixture.weights, fit_weights(table, prior=1.0))
+
+
+def test_without_the_training_text_only_what_read_it_is_missing() -> None:
+    for name in ROWS:
+        assert experts_for(name, text=True) == ROWS[name]
+        assert set(ROWS[name]) - set(experts_for(name, text=False)) <= {"train_ngram"}
+    assert "train_ngram" not in experts_for("full", text=False)
+
+
+def test_a_closed_vocabulary_needs_no_uniform_beside_the_network() -> None:
+    assert experts_for("static", closed=True) == ("static",)
+    assert experts_for("unbounded", "open", closed=True) == ROWS["unbounded"]

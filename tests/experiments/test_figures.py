@@ -1,0 +1,95 @@
+import math
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from experiments.contents import pictures
+from experiments.curves import DOMAINS, by_neighbors, by_words
+from experiments.figures import LOOKS, draw_kernels, draw_neighbors, draw_words, save
+from experiments.results import Found, find_results
+from tests.experiments.made_up import keep, keep_all, neighbors_result, rows_result
+from unbounded.errors import MissingExtra
+
+
+def test_every_domain_has_a_look_of_its_own() -> None:
+    assert set(LOOKS) == set(DOMAINS)
+    assert len(set(LOOKS.values())) == len(LOOKS)
+
+
+def test_figures_are_written_and_the_same_every_time(tmp_path: Path) -> None:
+    keep_all(tmp_path)
+    drawn = []
+    for name in ("once", "again"):
+        for picture in pictures(tmp_path, "paper"):
+            save(picture.draw(), tmp_path / name / picture.name)
+        drawn.append({path.name: path.read_bytes() for path in (tmp_path / name).iterdir()})
+    assert sorted(drawn[0]) == [
+        f"{name}-paper.{suffix}"
+        for name in ("figure1-kernels", "figure1", "figure2")
+        for suffix in ("png", "svg")
+    ]
+    assert drawn[0] == drawn[1]
+    for path in (tmp_path / "once").glob("*.svg"):
+        ElementTree.parse(path)
+
+
+def test_there_is_a_line_a_domain_that_has_results(tmp_path: Path) -> None:
+    keep(tmp_path, "figure1-paper", neighbors_result("web"), neighbors_result("books", 0.2))
+    found = find_results(tmp_path, "figure1", "paper")
+    curves = by_neighbors(found)
+    assert [curve.domain for curve in curves] == ["web", "books"]
+    assert list(curves[1].x) == [1, 2, 4, 8, 16]
+    assert curves[1].y == pytest.approx((0, -0.2, -0.4, -0.6, -0.8))
+    legend = draw_neighbors(found).axes[0].get_legend()
+    assert [text.get_text() for text in legend.get_texts()] == ["web", "books"]
+
+
+def test_without_results_nothing_is_drawn(tmp_path: Path) -> None:
+    none = find_results(tmp_path, "figure1", "paper")
+    assert draw_neighbors(none) is draw_kernels(none) is draw_words([none]) is None
+    assert pictures(tmp_path, "paper") == []
+
+
+def test_a_point_of_figure_2_is_the_mean_over_the_latter_half_of_what_was_read() -> None:
+    result = rows_result("news-2007", "web")
+    (curve,) = by_words([Found("table3", "paper", {("news-2007", "web"): result})])
+    nats = [math.log(a / b) for a, b in ((150, 180), (120, 170), (110, 160), (100, 150))]
+    assert list(curve.x) == [
+        400,
+        700,
+        1_000,
+        1_100,
+    ]  # 100 words were read before the first was scored
+    assert curve.y == pytest.approx(
+        (nats[0], nats[1], nats[2], (300 * nats[2] + 100 * nats[3]) / 400)
+    )
+
+
+def test_figure_2_takes_its_own_results_first_and_never_mixes_scales() -> None:
+    own, other = (rows_result("news-2007", test) for test in ("books", "web"))
+    own["fitted_on"] = 0
+    paper = [
+        Found("figure2", "paper", {("news-2007", "books"): own}),
+        Found("table3", "paper", {("news-2007", "books"): other, ("news-2007", "web"): other}),
+        Found("table2", "small", {("news-2007", "news-2008"): other}),
+    ]
+    curves = {curve.domain: curve for curve in by_words(paper)}
+    assert list(curves) == ["web", "books"]
+    assert curves["books"].x[0] == 300
+    assert curves["web"].x[0] == 400
+
+
+def test_a_single_point_can_be_drawn(tmp_path: Path) -> None:
+    result = rows_result("news-2007", "web")
+    result["curve"] = {name: values[:1] for name, values in result["curve"].items()}
+    figure = draw_words([Found("table3", "paper", {("news-2007", "web"): result})])
+    assert [path.suffix for path in save(figure, tmp_path / "one")] == [".svg", ".png"]
+
+
+def test_without_matplotlib_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    found = Found("figure1", "paper", {("news-2007", "web"): neighbors_result("web")})
+    with pytest.raises(MissingExtra, match=r"unbounded\[report\]"):
+        draw_neighbors(found)

@@ -1,0 +1,190 @@
+import re
+from pathlib import Path
+
+import pytest
+
+from experiments import paper
+from experiments.markup import Grid, escape_latex, html, latex, markdown
+from experiments.results import Found, find_results
+from experiments.tables import (
+    kernels_grid,
+    neighbors_grid,
+    perplexity_grid,
+    seconds_grid,
+    vocabulary_grid,
+)
+from tests.experiments.made_up import keep, neighbors_result, rows_result, vocabulary_result
+
+
+def cells(grid: Grid, heading: str, whose: str) -> list[str]:
+    """The entries of the first line with this heading, remarks in brackets."""
+    for part in grid.parts:
+        for line in part.lines:
+            if line.heading == heading and line.entries[0].text == whose:
+                return [f"{entry.text} {entry.remark}".strip() for entry in line.entries[1:]]
+    raise AssertionError(f"no line {heading!r}, {whose!r}")
+
+
+def table2(folder: Path) -> Grid:
+    return perplexity_grid(find_results(folder, "table2", "paper"), paper.TABLE2, "Table 2")
+
+
+def test_the_paper_s_numbers_are_the_paper_s() -> None:
+    assert paper.TABLE1["news-2007", "web"].size == 321_072
+    assert paper.TABLE1["news-2007", "books"].oov_percent == 3.7
+    assert paper.TABLE2["news-2007", "news-2007"]["static"] == 220.9
+    assert paper.TABLE2["news-2007", "news-2011"]["unbounded"] == 214.3
+    assert paper.TABLE3["news-2007", "wiki"]["unbounded"] == 337.4
+    assert paper.TABLE3["web", "news-2008"]["local"] == 531.4
+    assert paper.TABLE3["wiki", "books"]["unigram"] == 346.9
+    assert paper.TABLE4["news-2007", "books"]["unbounded"] == 562
+    assert (len(paper.TABLE1), len(paper.TABLE2)) == (8, 5)
+    assert (len(paper.TABLE3), len(paper.TABLE4)) == (12, 5)
+
+
+def test_each_change_is_over_the_static_of_the_same_source(tmp_path: Path) -> None:
+    keep(tmp_path, "table2-paper", rows_result("news-2007", "news-2007", 100.0))
+    grid = table2(tmp_path)
+    title = "static + unbounded cache"
+    # "the unbounded cache brings a 24.6% improvement relative to the static model"
+    assert cells(grid, title, "paper")[0] == "166.5 −24.6%"
+    assert cells(grid, title, "ours, online")[0] == "60.0 −40.0%"
+    assert cells(grid, title, "ours, fixed")[0] == "66.0 −40.0%"
+    assert cells(grid, "static", "ours, online")[0] == "100.0"
+    assert cells(grid, "all together", "ours, online")[0] == "50.0 −50.0%"
+    with pytest.raises(AssertionError, match="no line"):
+        cells(grid, "all together", "paper")
+
+
+def test_a_cell_without_a_result_is_a_dash_and_no_experiment_is_blank(tmp_path: Path) -> None:
+    keep(tmp_path, "table3-paper", rows_result("news-2007", "web", 50.0))
+    found = find_results(tmp_path, "table3", "paper")
+    grid = perplexity_grid(found, paper.TABLE3, "Table 3")
+    assert grid.head == ("model", "", "news 2008", "commentary", "web", "wiki", "books")
+    assert [part.title for part in grid.parts] == [
+        *("trained on news 2007", "trained on web", "trained on wiki")
+    ]
+    assert cells(grid, "static", "ours, online") == ["", "–", "50.0", "–", "–"]
+    assert cells(grid, "static", "paper") == ["", "342.7", "689.3", "1,003.2", "687.1"]
+
+
+def test_without_any_result_the_paper_s_numbers_stand_alone(tmp_path: Path) -> None:
+    grid = table2(tmp_path)
+    assert cells(grid, "static", "paper")[0] == "220.9"
+    assert cells(grid, "all together", "ours, fixed") == ["–"] * 5
+    assert grid.notes == ("No results yet.",)
+
+
+def test_the_latest_result_of_a_cell_wins_and_a_torn_line_does_not_count(tmp_path: Path) -> None:
+    path = keep(
+        tmp_path,
+        "table2-paper",
+        rows_result("news-2007", "news-2008", 100.0, commit="old0000"),
+        rows_result("news-2007", "news-2009", 300.0),
+        rows_result("news-2007", "news-2008", 110.0, commit="new0000", changed=True),
+    )
+    with path.open("a", encoding="utf-8") as file:
+        file.write('{"cell": {"train": "news-2007", "test": "news-2009"}, "tok')
+    grid = table2(tmp_path)
+    assert cells(grid, "static", "ours, online") == ["–", "110.0", "300.0", "–", "–"]
+    assert "Commits: abc1234, new0000+ (+: with changes not committed)." in grid.notes[0]
+    assert "old0000" not in grid.notes[0]
+
+
+def test_the_notes_say_scale_training_and_words(tmp_path: Path) -> None:
+    keep(
+        tmp_path,
+        "table2-small",
+        rows_result("news-2007", "news-2008"),
+        rows_result("news-2007", "news-2009", tokens=900),
+    )
+    found = find_results(tmp_path, "table2", "paper", "small")
+    (note,) = perplexity_grid(found, paper.TABLE2, "Table 2").notes
+    assert "Scale “small”: trained on 2,000 words, 3 epochs." in note
+    assert "1,000 (news 2007 → news 2008), 900 (news 2007 → news 2009)" in note
+    assert "fitted on the 100 words" in note
+
+
+def test_weights_learned_online_are_compared_with_those_of_hindsight(tmp_path: Path) -> None:
+    rows = [
+        {"name": "static", "perplexity": 101.0, "hindsight_perplexity": 100.0},
+        {"name": "full", "perplexity": 98.0, "hindsight_perplexity": 100.0},
+    ]
+    keep(tmp_path, "table2-paper", rows_result("news-2007", "news-2008", rows=rows))
+    assert "from −2.00% to +1.00% of perplexity" in " ".join(table2(tmp_path).notes)
+
+
+def test_the_lowest_of_each_source_is_bold(tmp_path: Path) -> None:
+    keep(tmp_path, "table2-paper", rows_result("news-2007", "news-2008", 100.0))
+    drawn = markdown(table2(tmp_path))
+    assert "**191.4** (−19.4%)" in drawn
+    assert "**50.0** (−50.0%)" in drawn
+    assert "**55.0** (−50.0%)" in drawn
+    assert drawn.count("| **") == 5 + 2
+
+
+def test_seconds_are_scaled_to_ten_million_words(tmp_path: Path) -> None:
+    keep(tmp_path, "table4-paper", rows_result("news-2007", "books"))
+    grid = seconds_grid(find_results(tmp_path, "table4", "paper"))
+    lines = {line.heading: [] for line in grid.parts[0].lines}  # type: dict[str, list[list[str]]]
+    for line in grid.parts[0].lines:
+        lines[line.heading].append([f"{e.text} {e.remark}".strip() for e in line.entries])
+    assert lines["books"] == [
+        ["paper", "81", "626 ×7.7", "562 ×6.9"],
+        ["ours", "5,000", "6,250 ×1.2", "8,333 ×1.7"],  # half a second for 1,000 words
+    ]
+    assert lines["web"][1] == ["ours", "–", "–", "–"]
+    assert "3 cores, slate" in grid.notes[0]
+
+
+def test_sizes_and_strangers_stand_beside_the_paper_s(tmp_path: Path) -> None:
+    keep(tmp_path, "table1-paper", vocabulary_result("wiki"))
+    grid = vocabulary_grid(find_results(tmp_path, "table1", "paper"))
+    lines = {line.heading: [entry.text for entry in line.entries] for line in grid.parts[0].lines}
+    assert lines["wiki"] == ["191,554", "8,888", "777", "5.5%", "4.6%"]
+    assert lines["books"] == ["174,037", "–", "–", "3.7%", "–"]
+
+
+def test_neighbors_and_kernels_are_differences_with_unigram(tmp_path: Path) -> None:
+    thin = neighbors_result("books")
+    del thin["lines"]["k 16"], thin["family"]
+    keep(tmp_path, "figure1-paper", neighbors_result("web"), thin)
+    found = find_results(tmp_path, "figure1", "paper")
+    grid = neighbors_grid(found)
+    assert grid.head == ("k", "web", "books")
+    assert [entry.text for entry in grid.parts[0].lines[-1].entries] == ["−0.400", "–"]
+    gaussian, mixed, epanechnikov = kernels_grid(found).parts
+    assert [line.heading for line in gaussian.lines] == [f"{2**i}" for i in range(8)]
+    assert gaussian.lines[0].entries[0].text == "−9.5%"  # e^−0.1 − 1
+    assert [entry.text for entry in mixed.lines[0].entries] == ["−39.3%", "–"]
+    assert epanechnikov.lines[0].entries[0].text == "−4.9%"
+
+
+def test_latex_is_escaped_and_has_as_many_columns_everywhere(tmp_path: Path) -> None:
+    assert escape_latex(r"a_b & 5% #1 {x} ~ ^ \ $") == (
+        r"a\_b \& 5\% \#1 \{x\} \textasciitilde{} \textasciicircum{} \textbackslash{} \$"
+    )
+    keep(tmp_path, "table2-paper", rows_result("news-2007", "news-2008", commit="a_b"))
+    drawn = latex(table2(tmp_path))
+    assert r"\textbf{191.4} ($-$19.4\%)" in drawn
+    assert r"a\_b" in drawn
+    body = drawn.partition(r"\toprule")[2].partition(r"\bottomrule")[0]
+    lines = [line for line in body.splitlines() if line.endswith(r"\\")]
+    assert {line.count("&") for line in lines} == {6}
+    assert not re.search(r"(?<!\\)%", drawn)
+
+
+def test_html_is_escaped_and_a_heading_spans_its_lines(tmp_path: Path) -> None:
+    keep(tmp_path, "table2-paper", rows_result("news-2007", "news-2008", commit="<b>"))
+    drawn = html(table2(tmp_path))
+    assert "&lt;b&gt;" in drawn
+    assert "<th scope=rowgroup rowspan=3>static</th>" in drawn
+    assert "<th scope=rowgroup rowspan=2>all together</th>" in drawn
+
+
+def test_the_paper_s_scale_is_taken_before_the_small_one(tmp_path: Path) -> None:
+    keep(tmp_path, "table2-small", rows_result("news-2007", "news-2008", 1.0))
+    assert find_results(tmp_path, "table2", "paper", "small").scale == "small"
+    keep(tmp_path, "table2-paper", rows_result("news-2007", "news-2008", 2.0))
+    assert find_results(tmp_path, "table2", "paper", "small").scale == "paper"
+    assert find_results(tmp_path, "none", "paper", "small") == Found("none", "paper", {})

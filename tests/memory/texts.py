@@ -1,0 +1,44 @@
+"""A model small enough to think about, its memories, and texts for them."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import unbounded
+from tests.toy import ToyModel
+from unbounded.corpus import Tokenizer, Vocabulary
+from unbounded.lm import Pretrained
+from unbounded.memory import Memory
+from unbounded.presets import MemoryConfig
+
+KNOWN = [f"known{i}" for i in range(11)]
+NEW = [f"new{i}" for i in range(30)]
+CONFIG = MemoryConfig(index="flat", k=8, window=16)
+
+
+def toy_model(seed: int = 0) -> Pretrained:
+    """A network that needs no torch, with a vocabulary and a tokenizer."""
+    lm = ToyModel(base_size=len(KNOWN) + 1, width=5, seed=seed)
+    config = {"network": "toy", "checksums": {"seed": seed}}
+    return Pretrained(lm, Vocabulary(KNOWN), Tokenizer(), config, ())
+
+
+def open_toy(folder: Path, model: Pretrained | None = None, **more: Any) -> Memory:
+    return unbounded.open(folder, model or toy_model(), **{"config": CONFIG, **more})
+
+
+def some_text(lines: int, seed: int = 0, words: list[str] | None = None) -> str:
+    """Lines of one to twelve words, of which some are known and some are not."""
+    random = np.random.default_rng(seed)
+    choice = np.array(words or [*KNOWN, *NEW])
+    return "\n".join(" ".join(random.choice(choice, random.integers(1, 13))) for _ in range(lines))
+
+
+def state_of(memory: Memory) -> dict[str, bytes]:
+    """Everything that a memory knows, to the bit."""
+    state = memory._mind.state()
+    return {
+        name: (str(part.shape) + str(part.dtype)).encode() + part.tobytes()
+        for name, part in state.items()
+    }

@@ -1,0 +1,96 @@
+"""An array that grows where it lies is what one that is copied would be."""
+
+import mmap
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from unbounded import growable_array as module
+from unbounded.growable_array import GrowableArray, roomy
+
+
+@pytest.fixture(params=["reserved", "little reserved", "nothing reserved"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    way = str(request.param)
+    if way == "little reserved":
+        monkeypatch.setattr(module, "_RESERVED", 1)
+    if way == "nothing reserved":
+
+        class Refused(mmap.mmap):
+            def __new__(cls, *_: object, **__: object) -> "Refused":
+                raise OSError("no")
+
+        monkeypatch.setattr(module, "_Pages", Refused)
+    return way
+
+
+@pytest.mark.parametrize("kind", [np.uint32, np.float32])
+@pytest.mark.parametrize("shape", [(), (7,)])
+def test_rows_stay_and_new_ones_are_zero(
+    way: str, kind: type[np.generic], shape: tuple[int, ...]
+) -> None:
+    expected = np.arange(3 * int(np.prod(shape))).reshape(3, *shape).astype(kind)
+    room, rng = GrowableArray(expected), np.random.default_rng(0)
+    for count in (3, 5, 100, 101, 5_000):
+        found = room.first(count)
+        assert found.flags.writeable
+        assert found.flags.c_contiguous
+        assert found.dtype == kind
+        new = np.zeros((count - len(expected), *shape), kind)
+        expected = np.concatenate([expected, new])
+        np.testing.assert_array_equal(found, expected)
+        found[count // 2] = expected[count // 2] = rng.integers(100)
+
+
+def test_rows_grow_where_they_lie() -> None:
+    room = GrowableArray(np.ones((10, 1000), np.float32))
+    first = room.first(10)
+    many = room.first(100_000)
+    assert many.ctypes.data == first.ctypes.data
+    many[-1] = 5
+    assert first.sum() == 10_000
+
+
+def test_a_roomy_array_is_not_moved_and_any_other_is() -> None:
+    array = roomy((10, 3), np.dtype(np.float32))
+    array[:] = 1
+    room = GrowableArray(array)
+    assert room.first(1000).ctypes.data == array.ctypes.data
+    assert room.first(1000).sum() == 30
+    for other in (np.ones((10, 3)), roomy((10, 3), np.dtype(np.float32))[1:], array[:, :2]):
+        grown = GrowableArray(other).first(1000)
+        assert grown.ctypes.data != other.ctypes.data
+        assert grown.sum() == other.sum()
+
+
+def test_a_file_that_is_mapped_is_moved(tmp_path: Path) -> None:
+    np.ones(1000, np.float32).tofile(tmp_path / "rows")
+    mapped = np.memmap(tmp_path / "rows", np.float32, "r+")
+    grown = GrowableArray(mapped[:10]).first(20)
+    grown[:] = 2
+    assert mapped.sum() == 1000
+
+
+def test_what_is_reserved_is_not_taken() -> None:
+    def resident() -> int:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * mmap.PAGESIZE
+
+    before = resident()
+    rooms = [GrowableArray(np.zeros((1, 4352), np.uint8)).first(1000) for _ in range(100)]
+    assert resident() - before < 50e6
+    assert len(rooms) == 100
+
+
+def test_a_room_for_no_rows() -> None:
+    assert GrowableArray(np.empty((0, 4), np.uint32)).first(2).tolist() == [[0] * 4] * 2
+
+
+def test_a_system_without_large_pages_does_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(pages: object, advice: int) -> None:
+        raise OSError(22, "Invalid argument")
+
+    monkeypatch.setattr(module._Pages, "madvise", refuse, raising=False)
+    rows = GrowableArray(np.arange(3)).first(2_000_000)
+    assert rows[:4].tolist() == [0, 1, 2, 0]

@@ -1,0 +1,188 @@
+"""`unbounded evaluate`."""
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from unbounded.cli.main import (
+    CORES,
+    Engine,
+    JsonFile,
+    Texts,
+    Threads,
+    app,
+    check_targets,
+    say_damage,
+    size,
+    size_or,
+)
+from unbounded.console import meter, say, write_json
+
+
+@app.command()
+def evaluate(
+    model_folder: Annotated[
+        Path,
+        typer.Argument(
+            metavar="MODEL",
+            help="Folder made by 'unbounded train', or of transformers; a GGUF file; or smollm2.",
+        ),
+    ],
+    texts: Texts,
+    rows: Annotated[
+        str,
+        typer.Option(
+            help="Rows to score, out of static, unigram, local, unbounded, full, "
+            "adapted (output layer only), dynamic (dynamic evaluation, a baseline), knnlm and "
+            "knnlm-tuned (kNN-LM as published, and tuned on --validate)."
+        ),
+    ] = "static,unigram,local,unbounded,full",
+    index: Annotated[
+        str, typer.Option(help="Index of the memory: auto, flat (exact) or ivfpq (the paper's).")
+    ] = "auto",
+    k: int | None = size_or("1024, more from half a million entries on", "Neighbors to ask."),
+    window: int = size("10000", "Entries of the local cache."),
+    kernel: Annotated[str, typer.Option(help="gaussian or epanechnikov.")] = "gaussian",
+    sharpness: Annotated[
+        float | None,
+        typer.Option(help="K(√sharpness · d / θ) [default: learned; the paper's is 1]."),
+    ] = None,
+    local_sharpness: Annotated[
+        float | None, typer.Option(help="The same for the local cache [default: learned].")
+    ] = None,
+    bandwidth: Annotated[
+        float | None, typer.Option(help="A fixed θ [default: the distance to the k-th neighbor].")
+    ] = None,
+    normalize: Annotated[
+        bool, typer.Option("--normalize/--raw", help="Scale states to length one, or not.")
+    ] = True,
+    oov: Annotated[
+        str,
+        typer.Option(help="Read words the network does not know by their characters, or as unk."),
+    ] = "characters",
+    mixture: Annotated[
+        str, typer.Option(help="Weights: online (learned as it reads), fixed, or both.")
+    ] = "online",
+    validate: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TEXT",
+            help="Text to fit fixed weights on [default: the first tenth, then not scored].",
+        ),
+    ] = None,
+    first: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TEXT",
+            help="Text to read first, not scored; all that the memory of a kNN-LM knows.",
+        ),
+    ] = None,
+    first_tokens: int | None = size_or("all", "Words of it at most."),
+    context: int | None = size_or(
+        "the model's, 1024 at most", "Pieces that a transformer looks back at most."
+    ),
+    key: Annotated[
+        str,
+        typer.Option(
+            help="State of a transformer that is remembered: output, or feedforward (the input "
+            "of the last one)."
+        ),
+    ] = "output",
+    tokens: int | None = size_or("all", "Words (pieces of a transformer) to read at most."),
+    block: int = size("8192", "Words scored at once; the scores do not depend on it."),
+    every: int = size("10k", "Words between two points of the curves."),
+    protocol: Annotated[
+        str,
+        typer.Option(
+            help="paper: OOV words are uniform over training and test words; "
+            "open: nothing of the future is known, OOV words are spelled."
+        ),
+    ] = "paper",
+    per_token: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write every word's nats (.jsonl or .parquet)."),
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option(metavar="FILE.html", help="Write a page with curves.")
+    ] = None,
+    engine: Engine = None,
+    threads: Threads = CORES,
+    json_file: JsonFile = None,
+) -> None:
+    """Score a text under the paper's rows and all together, in one pass, learning as it reads."""
+    from unbounded.evaluation.figures import require_matplotlib
+    from unbounded.evaluation.per_token import per_token_writer
+    from unbounded.evaluation.report import text_table, write_report
+    from unbounded.experts import Kernel
+    from unbounded.jobs import EvaluationConfig, readable_twice
+    from unbounded.jobs import evaluate as run
+    from unbounded.lm import TransformerConfig, load_model
+    from unbounded.presets import MemoryConfig, set_threads
+
+    if report is not None:
+        require_matplotlib()
+    check_targets(json_file, report, per_token)
+    set_threads(threads)
+
+    def chosen(sharpness: float | None) -> Kernel | None:
+        """One kernel if anything was said of it; otherwise its sharpness is learned."""
+        if (kernel, sharpness, bandwidth) == ("gaussian", None, None):
+            return None
+        return Kernel(kernel, 16.0 if sharpness is None else sharpness, bandwidth)
+
+    memory = MemoryConfig(
+        index=index,
+        k=k,
+        window=window,
+        kernel=chosen(sharpness),
+        local_kernel=chosen(local_sharpness),
+        normalize=normalize,
+    )
+    config = EvaluationConfig(
+        rows=tuple(name.strip() for name in rows.split(",")),
+        memory=memory,
+        oov=oov,
+        protocol=protocol,
+        mixture=mixture,
+        tokens=tokens,
+        first_tokens=first_tokens,
+        block=block,
+        every=every,
+    )
+    model = load_model(model_folder, TransformerConfig(context=context, key=key))
+    with ExitStack() as stack:
+        watchers = [] if per_token is None else [stack.enter_context(per_token_writer(per_token))]
+        reader = stack.enter_context(readable_twice(texts, model.tokenizer, tokens))
+        before = first and stack.enter_context(
+            readable_twice(first, model.tokenizer, first_tokens or tokens)
+        )
+        held = validate and stack.enter_context(readable_twice(validate, model.tokenizer, tokens))
+        pairs = None
+        if engine is not None:
+            from unbounded.cluster.connecting import scratch
+
+            pairs = stack.enter_context(scratch(engine, index, model.lm.width))
+        evaluation = run(
+            model,
+            reader,
+            config,
+            validate=held or None,
+            first=before or None,
+            watchers=watchers,
+            progress=lambda total: stack.enter_context(meter("reading", total)),
+            pairs=pairs,
+        )
+    say_damage(reader)
+    for event in evaluation.events:
+        say(event)
+    # The table first: whatever happens to the files, it was shown.
+    if json_file != "-":
+        typer.echo(text_table(evaluation))
+    if report is not None:
+        # A file's name may be bytes that are no text.
+        named = ", ".join(texts).encode(errors="replace").decode()
+        write_report(evaluation, report, title=named)
+    if json_file is not None:
+        write_json(evaluation.to_json(), json_file)

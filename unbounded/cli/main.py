@@ -1,0 +1,119 @@
+"""The command line itself: options that verbs share, and how a failure ends."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from unbounded.console import parse_size, say
+from unbounded.errors import SettingError, UnboundedError
+from unbounded.version import __version__
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    help="A language model that never stops reading.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Texts = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="TEXT...", help="Files, folders, .gz .bz2 .xz .zst, or - for standard input."
+    ),
+]
+JsonFile = Annotated[
+    str | None,
+    typer.Option(
+        "--json", metavar="FILE", help="Write the figures as JSON (- is standard output)."
+    ),
+]
+Threads = Annotated[int, typer.Option(min=1, help="Threads of the network and the search.")]
+Engine = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="Where the memory's shards are: ray://HOST:PORT, or ray://local for a cluster of this "
+        "process alone; ?shards=N behind it for a new one [default: no shards].",
+    ),
+]
+CORES = int(os.environ.get("UNBOUNDED_CORES") or os.cpu_count() or 1)
+Seed = Annotated[int, typer.Option(help="Seed of all randomness.")]
+
+
+def size(default: str, text: str) -> Any:
+    """An option that takes 500, 250k, 2M."""
+    return typer.Option(default, metavar="SIZE", parser=parse_size, help=f"{text} Takes k and M.")
+
+
+def size_or(nothing: str, text: str) -> Any:
+    """The same, and what it means to give none."""
+    return typer.Option(
+        None, metavar="SIZE", parser=parse_size, help=f"{text} Takes k and M [default: {nothing}]."
+    )
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"unbounded {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def unbounded(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """A language model that never stops reading."""
+
+
+def check_targets(*targets: str | Path | None) -> None:
+    """Refuse a file that could not be written, before hours of work and not after."""
+    for target in targets:
+        if target is None or str(target) == "-":
+            continue
+        path = Path(target)
+        if path.is_dir() or not path.absolute().parent.is_dir():
+            found = "is a folder" if path.is_dir() else "is in a folder that does not exist"
+            raise SettingError(f"{path} {found}; give the path of a file that can be written")
+
+
+def say_damage(reader: Any) -> None:
+    """Say what a `Reader` had to mend."""
+    for path, count in reader.damaged.items():
+        say(f"{path}: {count:,} broken bytes read as U+FFFD")
+    if reader.cut:
+        say(f"{reader.cut:,} lines longer than a million characters were cut at white space")
+
+
+def main() -> None:
+    """Run the command line; a failure is one line and exit status 1 (2 for usage)."""
+    run(app, "unbounded")
+
+
+def run(commands: typer.Typer, name: str) -> None:
+    """Run commands, the package's or the lab's, and end a failure in one line."""
+    try:
+        commands(prog_name=name)
+    except UnboundedError as error:
+        _fail(str(error))
+    except BrokenPipeError:
+        # The reader of our output has left, as in `unbounded … | head`.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(1) from None
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        _fail(f"{where}{error.strerror or error}; choose another place, or make room there")
+    except KeyboardInterrupt:
+        say("stopped")
+        raise SystemExit(130) from None
+
+
+def _fail(message: str) -> None:
+    say(f"Error: {' '.join(message.split())}")
+    raise SystemExit(1) from None

@@ -1,0 +1,286 @@
+"""`unbounded memory`: caring for a memory, and making it forget."""
+
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from unbounded.cli.main import Engine, JsonFile, app, check_targets, size_or
+from unbounded.cli.memory_options import Folder, Model, asked, opened, opened_on
+from unbounded.console import late_meter, meter, say, write_json
+from unbounded.errors import SettingError
+
+if TYPE_CHECKING:
+    from unbounded.memory import Memory
+    from unbounded.memory.sharded_memory import ShardedMemory
+    from unbounded.store.backup import Backup
+
+group = typer.Typer(no_args_is_help=True, help="Look after a memory, and make it forget.")
+app.add_typer(group, name="memory")
+
+
+@group.command()
+def stats(
+    memory_folder: Folder, model: Model = None, engine: Engine = None, json_file: JsonFile = None
+) -> None:
+    """Say what there is: entries, words, documents, bytes by part or shard, growth."""
+    check_targets(json_file)
+    if engine is not None:
+        _shards(engine, memory_folder, model, json_file)
+        return
+    with opened(memory_folder, model, mode="read") as memory:
+        found = memory.stats()
+    if json_file != "-":
+        for name in ("entries", "words", "oov", "documents", "forgotten", "bytes"):
+            typer.echo(f"{name:12}{found[name]:>16,}")
+        for name, count in found["bytes_by_part"].items():
+            typer.echo(f"  {name:10}{count:>16,}")
+        for day, count in found["words_by_day"].items():
+            typer.echo(f"  {day:10}{count:>16,} words")
+    if json_file is not None:
+        write_json(found, json_file)
+
+
+def _shards(engine: str, folder: Path, model: Path | None, json_file: str | None) -> None:
+    with opened_on(engine, folder, model) as memory:
+        found = memory.stats()
+    if json_file != "-":
+        for name in ("entries", "words", "documents", "bytes"):
+            typer.echo(f"{name:12}{found[name]:>16,}")
+        for number, shard in enumerate(found["shards"]):
+            typer.echo(
+                f"  shard {number:<4}{shard['entries']:>16,} entries {shard['bytes']:>16,} bytes "
+                f"{shard['bytes_in_memory']:>16,} in memory, process {shard['process']}"
+            )
+            for event in shard["events"]:
+                typer.echo(f"    {event}")
+    if json_file is not None:
+        write_json(found, json_file)
+
+
+@group.command()
+def forget(
+    memory_folder: Folder,
+    document: Annotated[
+        str | None, typer.Option(metavar="NAME", help="What was read under this name.")
+    ] = None,
+    before: Annotated[
+        str | None, typer.Option(metavar="DATE", help="What was read before, as in 2026-11-16.")
+    ] = None,
+    matching: Annotated[
+        str | None,
+        typer.Option(metavar="PATTERN", help="Lines in which a regular expression is found."),
+    ] = None,
+    last: int | None = size_or("none", "The last words read."),
+    model: Model = None,
+    engine: Engine = None,
+    json_file: JsonFile = None,
+) -> None:
+    """Be as if some words had never been read; 'memory compact' takes them out of the files too.
+
+    On shards whole documents go, and out of the files at once: NAME; those of which all was read
+    before DATE; those with a line in which PATTERN is found. There are no last words there.
+    """
+    check_targets(json_file)
+    try:
+        when = None if before is None else datetime.fromisoformat(before)
+    except ValueError:
+        raise typer.BadParameter(f"{before!r} is not a date; write 2026-11-16") from None
+    if engine is not None:
+        with opened_on(engine, memory_folder, model) as spread:
+            gone = spread.forget(document, before=when, matching=matching, last=last)
+            left = len(spread)
+        if json_file != "-":
+            say(f"{gone:,} words forgotten, {left:,} left; they are in no file any more")
+        if json_file is not None:
+            write_json({"forgotten": gone, "entries": left}, json_file)
+        return
+    with opened(memory_folder, model, mode="write") as memory, late_meter("reading again") as show:
+        gone = memory.forget(
+            document=document, before=when, matching=matching, last=last, show=show
+        )
+        left = len(memory)
+    if json_file != "-":
+        say(
+            f"{gone:,} words forgotten, {left:,} left; 'unbounded memory compact' empties the files"
+        )
+    if json_file is not None:
+        write_json({"forgotten": gone, "entries": left}, json_file)
+
+
+@group.command()
+def check(
+    memory_folder: Folder,
+    deep: Annotated[
+        bool, typer.Option("--deep", help="Read the whole journal again and compare.")
+    ] = False,
+    model: Model = None,
+    engine: Engine = None,
+    json_file: JsonFile = None,
+) -> None:
+    """Verify every checksum and the journal against the state; say what to do."""
+    check_targets(json_file)
+    memory: Memory | ShardedMemory
+    if engine is not None and deep:
+        raise SettingError("shards have no network to read again with; leave --deep out")
+    if engine is not None:
+        with opened_on(engine, memory_folder, model) as memory:
+            found = memory.check()
+    else:
+        with (
+            opened(memory_folder, model, mode="read") as memory,
+            late_meter("reading again") as show,
+        ):
+            found = memory.check(deep=deep, show=show)
+    if json_file != "-":
+        for finding in found:
+            typer.echo(str(finding))
+        if not found:
+            typer.echo(f"{memory_folder}: {len(memory):,} entries, all is well")
+    if json_file is not None:
+        write_json({"findings": [str(finding) for finding in found]}, json_file)
+    if found:
+        raise typer.Exit(1)
+
+
+@group.command()
+def compact(
+    memory_folder: Folder, model: Model = None, engine: Engine = None, json_file: JsonFile = None
+) -> None:
+    """Write everything anew without what was forgotten."""
+    check_targets(json_file)
+    if engine is not None:
+        with opened_on(engine, memory_folder, model) as spread:
+            sizes = spread.compact()
+        before, after = (sum(part) for part in zip(*sizes, strict=True))
+        _say_compact(memory_folder, before, after, json_file)
+        return
+    with opened(memory_folder, model, mode="write") as memory:
+        before = memory.stats()["bytes"]
+        memory.compact()
+        after = memory.stats()["bytes"]
+    _say_compact(memory_folder, before, after, json_file)
+
+
+def _say_compact(folder: Path, before: int, after: int, json_file: str | None) -> None:
+    if json_file != "-":
+        say(f"{folder}: {before:,} bytes before, {after:,} after")
+    if json_file is not None:
+        write_json({"bytes_before": before, "bytes": after}, json_file)
+
+
+@group.command()
+def export(
+    memory_folder: Folder,
+    out: Annotated[Path, typer.Argument(metavar="FILE.parquet", help="Where to.")],
+    model: Model = None,
+    engine: Engine = None,
+    json_file: JsonFile = None,
+) -> None:
+    """Write every word with its document, line and time to a Parquet file."""
+    check_targets(json_file, out)
+    with asked(engine, memory_folder, model, threads=1) as memory:
+        count = memory.export(str(out))
+    if json_file != "-":
+        say(f"{out}: {count:,} words")
+    if json_file is not None:
+        write_json({"words": count}, json_file)
+
+
+@group.command()
+def backup(
+    memory_folder: Folder,
+    target: Annotated[Path, typer.Argument(metavar="DEST", help="Folder of the backup.")],
+    json_file: JsonFile = None,
+) -> None:
+    """Copy a memory, also while it is written; run again, it brings what has come since.
+
+    Consistent: all that was acknowledged when it began. Stopped in the middle, it goes on the next
+    time. In the end every checksum of the copy is read. DEST is a memory of its own.
+    """
+    from unbounded.store.backup import backup as run
+
+    check_targets(json_file)
+    with late_meter("copying") as show:
+        made = run(memory_folder, target, show=show)
+    _say_copy(target, made, json_file)
+
+
+@group.command()
+def restore(
+    source: Annotated[Path, typer.Argument(metavar="BACKUP", help="Folder of the backup.")],
+    memory_folder: Annotated[
+        Path, typer.Argument(metavar="MEMORY", help="Folder that does not exist yet.")
+    ],
+    json_file: JsonFile = None,
+) -> None:
+    """Make a memory from its backup; every checksum is read, of both."""
+    from unbounded.store.backup import restore as run
+
+    check_targets(json_file)
+    with late_meter("copying") as show:
+        made = run(source, memory_folder, show=show)
+    _say_copy(memory_folder, made, json_file)
+
+
+def _say_copy(folder: Path, made: "Backup", json_file: str | None) -> None:
+    if json_file != "-":
+        say(f"{folder}: {made.words:,} words, {made.copied:,} bytes copied, verified")
+    if json_file is not None:
+        write_json({"words": made.words, "bytes_copied": made.copied}, json_file)
+
+
+@group.command()
+def drain(
+    memory_folder: Folder, engine: Engine = None, model: Model = None, json_file: JsonFile = None
+) -> None:
+    """Hand to the shards what waits on this machine since they were away; reading does it too."""
+    from unbounded.cluster.queue import queues_of, some_waits
+
+    check_targets(json_file)
+    if engine is None:
+        raise SettingError("only what shards missed can wait; give --engine, as when it was read")
+    waited = some_waits(memory_folder)
+    with opened_on(engine, memory_folder, model) as memory:
+        entries = len(memory)
+    left = some_waits(memory_folder)
+    if json_file != "-":
+        if not waited:
+            say(f"nothing waits in {queues_of(memory_folder)}")
+        elif left:
+            say("some is left: another process reads, and will hand it on itself")
+        say(f"{memory_folder}: {entries:,} entries")
+    if json_file is not None:
+        write_json({"entries": entries, "waited": waited, "left": left}, json_file)
+
+
+@group.command()
+def move(
+    source: Folder,
+    target: Annotated[
+        Path, typer.Argument(metavar="TARGET", help="Folder of the memory to move to.")
+    ],
+    engine: Engine = None,
+    one_place: Annotated[
+        bool, typer.Option("--one-place", help="From shards to a memory without any.")
+    ] = False,
+    model: Model = None,
+    json_file: JsonFile = None,
+) -> None:
+    """Move a memory onto shards, onto another number of them, or back; begun again, it goes on.
+
+    SOURCE stays as it is. In the end counts and samples are compared.
+    """
+    from unbounded.memory.moving import move_memory, to_one_place
+
+    check_targets(json_file)
+    if engine is None:
+        raise SettingError("nowhere to move to; give --engine, such as ray://HOST:PORT?shards=4")
+    with meter("moving", None) as show:
+        run = to_one_place if one_place else move_memory
+        moved = run(source, target, engine, model, lambda done: show(done, ""))
+    if json_file != "-":
+        say(f"{target}: {moved:,} entries, compared with {source}; remove that when you like")
+    if json_file is not None:
+        write_json({"entries": moved}, json_file)

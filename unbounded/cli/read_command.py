@@ -1,0 +1,176 @@
+"""`unbounded read`."""
+
+import math
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from unbounded.cli.main import (
+    CORES,
+    Engine,
+    JsonFile,
+    Texts,
+    Threads,
+    app,
+    check_targets,
+    say_damage,
+    size,
+)
+from unbounded.cli.memory_options import Folder, Model, opened, opened_on
+from unbounded.console import meter, say, write_json
+from unbounded.errors import SettingError
+
+if TYPE_CHECKING:
+    from unbounded.corpus import Splitter
+    from unbounded.memory import Memory
+    from unbounded.memory.sharded_memory import ShardedMemory
+    from unbounded.model import Reading
+
+
+@app.command()
+def read(
+    memory_folder: Folder,
+    texts: Texts,
+    model: Model = None,
+    surprise: Annotated[
+        bool,
+        typer.Option("--surprise", help="Print each sentence's nats a word, as it is read."),
+    ] = False,
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            help="For a new memory: what it may have at most, 1M entries or 500MB on disk.",
+        ),
+    ] = None,
+    policy: Annotated[
+        str, typer.Option(help="What goes first then: age, or surprise (the least surprising).")
+    ] = "age",
+    document: Annotated[
+        str, typer.Option(metavar="NAME", help="What to call standard input.")
+    ] = "standard input",
+    engine: Engine = None,
+    when_away: Annotated[
+        str,
+        typer.Option(
+            metavar="stop|queue",
+            help="If shards stay away: stop, or go on without them, and let what they miss wait "
+            "on this machine's disk until they are back.",
+        ),
+    ] = "stop",
+    patience: Annotated[
+        float, typer.Option(min=0.1, help="Seconds that a shard may be away before that.")
+    ] = 60.0,
+    queue_bytes: int = size("1G", "Bytes that may wait on disk."),
+    threads: Threads = CORES,
+    json_file: JsonFile = None,
+) -> None:
+    """Read texts into a memory, durably; make it if there is none. `-` follows a pipe."""
+    from unbounded.corpus import Reader
+    from unbounded.memory import Budget
+    from unbounded.memory.sharded_memory import ShardedMemory
+
+    check_targets(json_file)
+    limit = None if budget is None else Budget.parse(budget, policy)
+    if "-" not in texts:
+        # What is not there must not leave a new memory behind.
+        _ = Reader(texts).bytes_total
+    began, words, nats = time.monotonic(), 0, 0.0
+    if engine is not None and budget is not None:
+        raise SettingError("a memory on shards has no budget; leave --budget out")
+    if engine is None and when_away != "stop":
+        raise SettingError("only shards can be away; give --engine, or leave --when-away out")
+    with ExitStack() as stack:
+        memory: Memory | ShardedMemory
+        if engine is None:
+            memory = stack.enter_context(
+                opened(memory_folder, model, mode="write", threads=threads, budget=limit)
+            )
+        else:
+            memory = stack.enter_context(
+                opened_on(
+                    *(engine, memory_folder, model),
+                    threads=threads,
+                    write=True,
+                    when_away=when_away,
+                    patience=patience,
+                    queue_bytes=queue_bytes,
+                )
+            )
+        show = None if surprise else stack.enter_context(meter("reading", None))
+        sentences = _Sentences(memory.model.tokenizer) if surprise else None
+        if engine is not None and texts == ["-"]:
+            # Documents are known by name and position, and each pipe is another one.
+            document = f"{document} {datetime.now(UTC).isoformat(timespec='seconds')}"
+        for reading in _readings(memory, texts, document):
+            words += len(reading.words)
+            nats -= sum(map(math.log, reading.prob.tolist()))
+            if sentences is not None:
+                sentences.add(reading)
+            elif show is not None:
+                show(words, f"perplexity {math.exp(nats / words):,.1f}")
+        entries = len(memory)
+        if (known := getattr(memory, "known", 0)) and json_file != "-":
+            say(f"{known:,} words were there already and were passed over")
+        waiting = memory.waiting if isinstance(memory, ShardedMemory) else 0
+    seconds = time.monotonic() - began
+    perplexity = math.exp(nats / max(words, 1))
+    if waiting:
+        say(f"{waiting:,} words wait on disk for shards that are away; 'unbounded memory drain'")
+    if json_file != "-":
+        say(
+            f"{memory_folder}: {words:,} words read, perplexity {perplexity:,.1f}; "
+            f"{entries:,} entries"
+        )
+    if json_file is not None:
+        figures: dict[str, Any] = {
+            "words": words,
+            "entries": entries,
+            "waiting": waiting,
+            "perplexity": perplexity if words else None,
+            "seconds": seconds,
+            "words_per_second": words / seconds,
+        }
+        write_json(figures, json_file)
+
+
+def _readings(
+    memory: "Memory | ShardedMemory", texts: list[str], document: str
+) -> "Iterator[Reading]":
+    from unbounded.corpus import Reader
+    from unbounded.memory.pipe import batches
+
+    if texts == ["-"]:
+        # Each batch is durable before a word is said of it.
+        for lines in batches(sys.stdin.fileno(), document):
+            yield from list(memory.follow(lines))
+        return
+    reader = Reader(texts)
+    yield from memory.follow(reader)
+    say_damage(reader)
+
+
+class _Sentences:
+    """Puts blocks together to sentences again, and prints each with its surprise."""
+
+    def __init__(self, splitter: "Splitter") -> None:
+        self._splitter = splitter
+        self._words: list[str] = []
+        self._nats: list[float] = []
+
+    def add(self, reading: "Reading") -> None:
+        from unbounded.corpus import SENTENCE_END
+
+        for word, prob in zip(reading.words, reading.prob.tolist(), strict=True):
+            self._words.append(word)
+            self._nats.append(-math.log(prob))
+            if word == SENTENCE_END:
+                mean = sum(self._nats) / len(self._nats)
+                typer.echo(f"{mean:.2f}\t{self._splitter.text(self._words[:-1])}")
+                self._words, self._nats = [], []
+        sys.stdout.flush()

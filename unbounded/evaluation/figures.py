@@ -1,0 +1,201 @@
+"""Curves as pictures, drawn with matplotlib when it is there."""
+
+import io
+import math
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from unbounded.errors import MissingExtra
+from unbounded.evaluation.progressive import Checkpoint
+from unbounded.evaluation.rows import Row
+from unbounded.files import write_aside
+from unbounded.lm import Progress
+
+INK = "#808080"
+"""Text and grid: a gray that reads on white and on black."""
+
+COLORS = {
+    "static": "#64748b",
+    "unigram": "#b45309",
+    "local": "#0f766e",
+    "unbounded": "#2563eb",
+    "full": "#be185d",
+    "ngram": "#4d7c0f",
+    "adapted": "#0891b2",
+    "dynamic": "#b91c1c",
+    "knnlm": "#6d28d9",
+    "knn": "#8b5cf6",
+    "knnlm-tuned": "#a21caf",
+    "tuned": "#c026d3",
+    "train_ngram": "#a16207",
+    "cache_128": "#15803d",
+    "cache_1024": "#0d9488",
+    "uniform": "#b8c0cc",
+    "spelling": "#a3a8b3",
+}
+"""One color a row and a same-named expert; on a page its style sheet has the last word."""
+
+STYLE = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "unbounded",
+    "font.size": 10,
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.spines.left": False,
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "axes.axisbelow": True,
+    "grid.color": INK,
+    "grid.alpha": 0.25,
+    "grid.linewidth": 0.8,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "xtick.major.size": 3,
+    "ytick.major.size": 0,
+    "lines.linewidth": 1.8,
+    "lines.markersize": 4,
+    "savefig.transparent": True,
+}
+
+
+def require_matplotlib() -> None:
+    """Fail now rather than after an hour of reading."""
+    try:
+        import matplotlib.figure  # noqa: F401
+    except ImportError:
+        raise MissingExtra("matplotlib, which draws the curves,", "report") from None
+
+
+def perplexity_svg(checkpoints: Sequence[Checkpoint], rows: Sequence[Row], label: str) -> str:
+    """Each row's perplexity against words read: since the last checkpoint, and so far (faint)."""
+    require_matplotlib()
+    import matplotlib as mpl
+
+    with mpl.rc_context(STYLE):
+        figure, axes = _figure()
+        words = [checkpoint.tokens for checkpoint in checkpoints]
+        marker = "o" if len(words) < 3 else ""
+        shown = len(words) - _ends_in_a_scrap(words)
+        for row in rows:
+            points = [checkpoint.points[row.name] for checkpoint in checkpoints]
+            so_far = [_finite(point.perplexity) for point in points]
+            recent = [_finite(point.recent_perplexity) for point in points]
+            axes.plot(words, so_far, color=COLORS[row.name], alpha=0.55, linewidth=1)
+            axes.plot(words[:shown], recent[:shown], color=COLORS[row.name], marker=marker)
+        axes.set(ylabel="perplexity", xlim=(0, words[-1]))
+        _ratio_scale(axes)
+        _count_words(axes)
+        return svg_element(figure, "perplexity", label)
+
+
+def weights_svg(checkpoints: Sequence[Checkpoint], row: Row, label: str) -> str:
+    """How a row's weights moved: the share of each expert, stacked, against words read."""
+    require_matplotlib()
+    import matplotlib as mpl
+
+    with mpl.rc_context(STYLE | {"axes.grid": False}):
+        figure, axes = _figure()
+        words = [checkpoint.tokens for checkpoint in checkpoints]
+        weights = [checkpoint.points[row.name].weights for checkpoint in checkpoints]
+        if len(words) == 1:  # A single point has no area.
+            words, weights = [0, *words], weights * 2
+        axes.stackplot(words, *zip(*weights, strict=True), colors=[COLORS[n] for n in row.experts])
+        axes.set(ylabel="weight", xlim=(0, words[-1]), ylim=(0, 1))
+        axes.yaxis.set_major_formatter("{x:.0%}")
+        _count_words(axes)
+        return svg_element(figure, "weights", label)
+
+
+def draw_training(curve: Sequence[Progress], path: Path) -> bool:
+    """Draw perplexity against epochs; False if matplotlib is not installed."""
+    try:
+        require_matplotlib()
+    except MissingExtra:
+        return False
+    import matplotlib as mpl
+
+    with mpl.rc_context(STYLE):
+        figure, axes = _figure()
+        epochs = [line.epoch for line in curve]
+        for name, color, perplexities in (
+            ("training", COLORS["static"], [line.train_perplexity for line in curve]),
+            ("validation", COLORS["unbounded"], [line.valid_perplexity for line in curve]),
+        ):
+            axes.plot(epochs, list(map(_finite, perplexities)), "o-", color=color, label=name)
+        axes.set(xlabel="epoch", ylabel="perplexity")
+        axes.xaxis.set_major_locator(mpl.ticker.MaxNLocator(integer=True))
+        _ratio_scale(axes)
+        axes.legend(frameon=False)
+        # A date in the file would make it another one at every run.
+        metadata = {"Date": None} if path.suffix == ".svg" else {}
+        kind = path.suffix[1:]
+        write_aside(path, lambda aside: figure.savefig(aside, format=kind, metadata=metadata))
+    return True
+
+
+def _figure() -> tuple[Any, Any]:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6.4, 3.8), layout="constrained")
+    return figure, figure.subplots()
+
+
+def _ends_in_a_scrap(words: Sequence[int]) -> bool:
+    """Whether the last stretch is too short beside the one before: its noise would look like news.
+
+    >>> _ends_in_a_scrap([1000, 2000, 2100]), _ends_in_a_scrap([1000, 2000, 2900])
+    (True, False)
+    """
+    return len(words) > 2 and 2 * (words[-1] - words[-2]) < words[-2] - words[-3]
+
+
+def _finite(value: float | None) -> float:
+    """Leave a gap where there is nothing to draw."""
+    return value if value is not None and math.isfinite(value) else math.nan
+
+
+def _ratio_scale(axes: Any) -> None:
+    """A logarithmic axis with plain numbers, if the values spread enough for one."""
+    from matplotlib.ticker import LogLocator, NullLocator
+
+    low, high = axes.dataLim.intervaly
+    if high > 2 * low > 0:
+        wide = high > 50 * low
+        axes.set_yscale("log")
+        axes.yaxis.set_major_locator(
+            LogLocator(subs=(1.0,) if wide else (1.0, 1.5, 2.0, 3.0, 5.0, 7.0))
+        )
+        axes.yaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter("{x:,.0f}" if high > 10 else "{x:,.1f}")
+
+
+def _count_words(axes: Any) -> None:
+    from matplotlib.ticker import EngFormatter, MaxNLocator
+
+    axes.set_xlabel("words read")
+    axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+    axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+
+
+def svg_element(figure: Any, name: str, label: str) -> str:
+    """The picture as an element of a page, its ids its own, its colors left to the style sheet."""
+    from html import escape
+
+    file = io.StringIO()
+    figure.savefig(file, format="svg", metadata={"Date": None})
+    drawn = file.getvalue()
+    drawn = drawn[drawn.index("<svg") :]
+    drawn = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", drawn, flags=re.DOTALL)
+    view = re.search(r'viewBox="[^"]*"', drawn)
+    assert view is not None
+    head = f'<svg {view[0]} role="img" aria-label="{escape(label)}">'
+    drawn = re.sub(r"<svg.*?>", lambda _: head, drawn, count=1, flags=re.DOTALL)
+    drawn = re.sub(r'( id="| xlink:href="#|url\(#)', rf"\g<1>{name}-", drawn)
+    for of, color in COLORS.items():
+        drawn = drawn.replace(color, f"var(--{of})")
+    return drawn.replace(INK, "currentColor")

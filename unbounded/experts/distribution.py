@@ -1,0 +1,165 @@
+"""Distributions over words, one a step: asked for one word, or for all of them."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Protocol, final, runtime_checkable
+
+import numpy as np
+
+from unbounded.shapes import Float, Int
+from unbounded.types import Hidden, Ids, Probs
+
+Dense = Float[np.ndarray, "n size"]
+
+
+class Distribution(ABC):
+    """A probability for every word at each of n steps; changes nothing when asked."""
+
+    @abstractmethod
+    def prob(self, words: Ids) -> Probs:
+        """The probability of one word a step."""
+
+    @abstractmethod
+    def dense(self, size: int) -> Dense:
+        """The probability of each of the first `size` words at each step."""
+
+
+@final
+class Even(Distribution):
+    """Every one of `size` words alike.
+
+    >>> Even(steps=2, size=4).prob(np.array([0, 3])).tolist()
+    [0.25, 0.25]
+    """
+
+    def __init__(self, steps: int, size: int) -> None:
+        self._steps = steps
+        self._size = size
+
+    def prob(self, words: Ids) -> Probs:
+        """1 / size, whatever the word; zero beyond the last."""
+        return np.where(words < self._size, 1 / self._size, 0.0)
+
+    def dense(self, size: int) -> Dense:
+        """1 / size, whatever the word; zero beyond the last."""
+        row = np.where(np.arange(size) < self._size, 1 / self._size, 0.0)
+        return np.tile(row, (self._steps, 1))
+
+
+@final
+class Sparse(Distribution):
+    """Weighted words: what neighbors vote for; a step without any vote is even over `size` words.
+
+    >>> votes = Sparse(np.array([[5, 2, 5]]), np.array([[1.0, 1.0, 2.0]]), size=8)
+    >>> votes.prob(np.array([5])).tolist()
+    [0.75]
+    """
+
+    def __init__(
+        self, words: Int[np.ndarray, "n k"], weights: Float[np.ndarray, "n k"], size: int
+    ) -> None:
+        self._words = words
+        self._weights = weights
+        self._size = size
+        self._totals = weights.sum(axis=1, dtype=np.float64)
+
+    def prob(self, words: Ids) -> Probs:
+        """The share of votes for one word a step."""
+        votes = (self._weights * (self._words == words[:, None])).sum(axis=1, dtype=np.float64)
+        voted = self._totals > 0
+        even = Even(len(words), self._size).prob(words)
+        return np.where(voted, votes / np.where(voted, self._totals, 1), even)
+
+    def dense(self, size: int) -> Dense:
+        """The share of votes for every word."""
+        out = Even(len(self._words), self._size).dense(size)
+        out[self._totals > 0] = 0
+        steps, columns = np.nonzero((self._weights > 0) & (self._words < size))
+        shares = self._weights[steps, columns] / self._totals[steps]
+        np.add.at(out, (steps, self._words[steps, columns]), shares)
+        return out
+
+
+@final
+class Counted(Distribution):
+    """Words as often as they were counted, the same at every step; even if nothing was."""
+
+    def __init__(self, steps: int, counts: Int[np.ndarray, " v"], size: int) -> None:
+        self._steps = steps
+        self._counts = counts
+        self._total = int(counts.sum())
+        self._size = size
+
+    def prob(self, words: Ids) -> Probs:
+        """Count over total."""
+        if self._total == 0:
+            return Even(self._steps, self._size).prob(words)
+        known = words < len(self._counts)
+        return np.where(known, self._counts[np.where(known, words, 0)], 0) / self._total
+
+    def dense(self, size: int) -> Dense:
+        """Count over total, for every word."""
+        if self._total == 0:
+            return Even(self._steps, self._size).dense(size)
+        row = np.zeros(size)
+        row[: len(self._counts)] = self._counts[:size] / self._total
+        return np.tile(row, (self._steps, 1))
+
+
+@runtime_checkable
+class Output(Protocol):
+    """What turns states into probabilities of the words that a network knows."""
+
+    base_size: int
+
+    def prob(self, hidden: Hidden, words: Ids) -> Probs:
+        """The probability of one word a step; zero for OOV words."""
+
+    def dense(self, hidden: Hidden) -> Dense:
+        """The probability of every word the network knows, at each step."""
+
+
+@final
+class Networked(Distribution):
+    """What the network itself says."""
+
+    def __init__(self, lm: Output, hidden: Hidden) -> None:
+        self._lm = lm
+        self._hidden = hidden
+
+    def prob(self, words: Ids) -> Probs:
+        """The network's probability; zero for OOV words."""
+        return self._lm.prob(self._hidden, words)
+
+    def dense(self, size: int) -> Dense:
+        """The network's probability of each word it knows, zero for all others."""
+        out = np.zeros((len(self._hidden), size))
+        known = min(size, self._lm.base_size)
+        out[:, :known] = self._lm.dense(self._hidden)[:, :known]
+        return out
+
+
+@final
+class Mixed(Distribution):
+    """Distributions added up with weights."""
+
+    def __init__(self, parts: Sequence[Distribution], weights: Float[np.ndarray, " m"]) -> None:
+        self._parts = parts
+        self._weights = weights
+
+    def prob(self, words: Ids) -> Probs:
+        """The weighted sum."""
+        columns = [part.prob(words) for part in self._parts]
+        mixed: Probs = np.stack(columns, axis=1) @ self._weights
+        return mixed
+
+    def dense(self, size: int) -> Dense:
+        """The weighted sum, for every word."""
+        out: Dense = sum(
+            (
+                part.dense(size) * weight
+                for part, weight in zip(self._parts, self._weights, strict=True)
+            ),
+            start=np.zeros((1, 1)),
+        )
+        return out

@@ -1,0 +1,1 @@
+"""The model in the shapes of others: evaluation harness, `generate` of transformers."""

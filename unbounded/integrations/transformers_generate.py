@@ -1,0 +1,93 @@
+"""`generate` of `transformers` with a memory: greedy, sampling and beams, as they are known."""
+
+from typing import Any, final
+
+import numpy as np
+
+from unbounded.errors import ModelError, SettingError
+from unbounded.experts import Cache
+from unbounded.lm import Pretrained, TransformerModel
+from unbounded.lm.generation import generate
+from unbounded.model import OnlineModel
+from unbounded.shapes import Float
+from unbounded.types import Hidden
+
+
+@final
+class Writer:
+    """A transformer that writes with what a memory knows.
+
+    `generate` takes what `generate` of the network takes, and gives what it gives. A text stands at
+    its own beginning, whatever was read last. What is written is not learned unless asked for; with
+    a memory that is empty it is, piece for piece, what the network writes alone.
+    """
+
+    def __init__(self, model: Pretrained, online: OnlineModel) -> None:
+        if not isinstance(model.lm, TransformerModel):
+            raise ModelError(
+                "only a transformer has 'generate'; use 'complete' of a memory for this model"
+            )
+        if online.lm is not model.lm:
+            raise ModelError(
+                "the memory belongs to another model; build it with the one that writes"
+            )
+        self._model, self._lm = model, model.lm
+        self._online = online
+        self._before: dict[tuple[int, ...], OnlineModel] = {}
+        self._now: dict[tuple[int, ...], OnlineModel] = {}
+
+    def generate(self, input_ids: Any, *, insert: bool = False, **options: Any) -> Any:
+        """Go on writing after each text of a batch; `insert` reads what was written of one text."""
+        rows = len(input_ids)
+        if insert and rows != 1:
+            raise SettingError(f"{rows} texts to write and to learn; give one at a time")
+        self._before, self._now = {}, {}
+        written = generate(self._lm, self._ask, input_ids, **options)
+        if insert:
+            ids = getattr(written, "sequences", written)[0, len(input_ids[0]) :].numpy()
+            self._online.read(self._model.vocabulary.decode(ids))
+        return written
+
+    def write(self, text: str, **options: Any) -> str:
+        """Go on with a text, as text."""
+        words = [word for line in text.split("\n") for word in (*self._words(line), None)][:-1]
+        names = self._model.vocabulary.lookup([word or "</s>" for word in words])
+        start = [self._lm.first, *names.tolist()]
+        written = self.generate([start], **options)
+        new = getattr(written, "sequences", written)[0, len(start) :].numpy()
+        shown = self._model.tokenizer.text
+        # A piece may be half of something: what is new is what both together have more.
+        before = self._model.vocabulary.decode(names)
+        whole = shown([*before, *self._model.vocabulary.decode(new)])
+        return whole.removeprefix(shown(before))
+
+    def _words(self, line: str) -> list[str]:
+        return self._model.tokenizer.words(line) if line else []
+
+    def _ask(self, ids: tuple[int, ...], states: Hidden) -> Float[np.ndarray, " v"] | None:
+        """What all experts together say is next."""
+        if self._empty():
+            return None
+        if len(states) == len(ids):
+            # The beginning of a text: its first state is before its second piece.
+            before, new = self._begin(states[:1]), ids[1:]
+            states = states[1:]
+        else:
+            if ids[:-1] not in self._before:
+                # Every text of a step was asked for: a new one begins.
+                self._before, self._now = self._now, {}
+            before, new = self._before[ids[:-1]], ids[len(ids) - len(states) :]
+        fork = before
+        if new:
+            numbers = np.array(new, np.int64)
+            _, fork = before.resume(self._model.vocabulary.decode(numbers), numbers, states)
+        self._now[ids] = fork
+        dense: Float[np.ndarray, " v"] = fork.predict().dense(self._lm.base_size)[0]
+        return dense
+
+    def _begin(self, hidden: Hidden) -> OnlineModel:
+        return self._online.with_hidden(hidden)
+
+    def _empty(self) -> bool:
+        caches = [e for e in self._online.experts.values() if isinstance(e, Cache)]
+        return not any(len(cache.memory) for cache in caches)

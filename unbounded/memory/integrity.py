@@ -1,0 +1,138 @@
+"""What there is, and whether all of it is as it should be."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+
+from unbounded.errors import SettingError
+from unbounded.experts import Cache
+from unbounded.memory.learned import LearnedState
+from unbounded.memory.restoring import Show, read_again
+from unbounded.store import Store
+from unbounded.store.deltas import damage
+from unbounded.store.layout import folder_bytes, snapshot_paths, steps_paths
+from unbounded.store.snapshot import read_arrays
+
+_ANEW = "remove its snapshots: they are made again from the journal"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that is wrong: where, what, and what to do."""
+
+    where: str
+    what: str
+    advice: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.what}; {self.advice}"
+
+
+def stats(store: Store, mind: LearnedState) -> dict[str, Any]:
+    """Entries, words, documents, bytes by part, growth by day."""
+    catalog = store.catalog
+    parts = {
+        "journal": store.path.stat().st_size,
+        "snapshots": sum(map(folder_bytes, snapshot_paths(store.folder, store.generation))),
+        "steps": sum(
+            path.stat().st_size
+            for path in steps_paths(store.folder, store.generation)
+            if path.exists()
+        ),
+    }
+    parts["other"] = max(0, store.bytes - sum(parts.values()))
+    caches = {n: e for n, e in mind.online.experts.items() if isinstance(e, Cache)}
+    first, times = catalog.times()
+    lengths = np.diff(np.append(first, catalog.positions))
+    days: dict[str, int] = {}
+    for when, words in zip(times.tolist(), lengths.tolist(), strict=True):
+        day = datetime.fromtimestamp(when, UTC).date().isoformat()
+        days[day] = days.get(day, 0) + words
+    return {
+        "entries": catalog.entries,
+        "words": len(mind.online.vocabulary),
+        "documents": len(store.documents_left()),
+        "bytes": sum(parts.values()),
+        "bytes_by_part": parts,
+        "bytes_in_memory": {
+            **{name: cache.memory.bytes for name, cache in caches.items()},
+            "ledger": catalog.bytes,
+        },
+        "forgotten": catalog.gone,
+        "oov": len(mind.online.vocabulary) - mind.online.vocabulary.base_size,
+        "words_by_day": dict(sorted(days.items())),
+        "snapshots": [path.name for path in snapshot_paths(store.folder, store.generation)],
+        "budget": store.about["budget"],
+        "format": store.about["format"],
+    }
+
+
+def timestamp(time: datetime) -> float:
+    """Seconds since 1970, of a time that is in the calendar wherever it is shown."""
+    try:
+        return datetime.fromtimestamp(time.timestamp(), UTC).timestamp()
+    except (OverflowError, ValueError):
+        raise SettingError(
+            f"the time {time} is outside of the years 1 to 9999 of UTC; give one inside"
+        ) from None
+
+
+def check(
+    store: Store, mind: LearnedState, fresh: Callable[[], LearnedState] | None, show: Show
+) -> list[Finding]:
+    """Every checksum again, the journal against the state; with `fresh` the state from scratch."""
+    found: list[Finding] = []
+    entries, words = store.catalog.entries, store.verify()
+    if words != store.catalog.positions:
+        found.append(
+            Finding(
+                str(store.path),
+                f"{words:,} words can be read of {store.catalog.positions:,}",
+                "restore it from a copy",
+            )
+        )
+    for path in snapshot_paths(store.folder, store.generation):
+        try:
+            read_arrays(path)
+        except FileNotFoundError:
+            continue
+        except (OSError, ValueError, KeyError) as error:
+            advice = "remove that folder: it is made again from the journal"
+            found.append(Finding(str(path), f"damaged ({error})", advice))
+    for path in steps_paths(store.folder, store.generation):
+        if (what := damage(path)) is not None:
+            advice = "remove that file: what it holds is read again from the journal"
+            found.append(Finding(str(path), what, advice))
+    where, advice = str(store.folder), _ANEW
+    for name, expert in mind.online.experts.items():
+        if isinstance(expert, Cache) and expert.memory.added != entries:
+            what = f"{name} has seen {expert.memory.added:,} entries, the journal {entries:,}"
+            found.append(Finding(where, what, advice))
+    counted = int(mind.online.experts["unigram"].state()["counts"].sum())
+    if counted != entries:
+        found.append(Finding(where, f"{counted:,} words counted, {entries:,} read", advice))
+    if fresh is not None:
+        found += _compare(store, mind, fresh(), show)
+    return found
+
+
+def _compare(store: Store, mind: LearnedState, other: LearnedState, show: Show) -> list[Finding]:
+    """Read the whole journal again; the state must be the same, to the bit."""
+    read_again(store, other, None, lambda done: show(done, store.catalog.entries))
+    mine, again = mind.state(), other.state()
+    return [
+        Finding(
+            str(store.folder),
+            f"{name} is not what reading the journal again gives",
+            _ANEW,
+        )
+        for name in mine
+        if not name.endswith("header") and not _equal(mine[name], again[name])
+    ]
+
+
+def _equal(one: np.ndarray, other: np.ndarray) -> bool:
+    return one.shape == other.shape and one.tobytes() == other.tobytes()

@@ -1,0 +1,215 @@
+"""What comes next, by whose word, and from which passages."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import numpy as np
+
+from unbounded.corpus import Splitter
+from unbounded.datastore import IndexedDatastore
+from unbounded.experts import Cache, NGram
+from unbounded.model import OnlineModel
+from unbounded.store import Store
+from unbounded.types import Ids, Probs
+
+SHOWN = 100
+"""Characters of a word that are shown: an answer is no longer for words that are."""
+
+BEFORE, AFTER = 12, 6
+"""Words of a passage before and after the one that it speaks for."""
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A place that was read and speaks for a word; `weight` is its part of the probability."""
+
+    word: str
+    weight: float
+    document: str
+    line: int
+    time: datetime
+    text: str
+
+
+@dataclass(frozen=True)
+class Guess:
+    """A word, its probability, the share of each expert in that, and what speaks for it."""
+
+    word: str
+    prob: float
+    shares: dict[str, float]
+    sources: tuple[Passage, ...]
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """The likeliest next words, and how likely a word is that was never seen."""
+
+    words: tuple[Guess, ...]
+    oov: float
+    weights: dict[str, float]
+    """How far each expert is believed, here and now."""
+
+    @property
+    def sources(self) -> tuple[Passage, ...]:
+        """The passages behind all of these words, the weightiest first."""
+        every = (passage for guess in self.words for passage in guess.sources)
+        return tuple(sorted(every, key=lambda passage: -passage.weight))
+
+
+def predict(
+    model: OnlineModel, store: Store, n: int, sources: int, splitter: Splitter
+) -> Prediction:
+    """The `n` likeliest next words of a model, with up to `sources` passages each."""
+    weights = model.mixture.weights_for(model.hidden[0])
+    votes = _votes(model, weights) if sources else {}
+
+    def guess(number: int, word: str, prob: float, by: Probs) -> Guess:
+        found = votes.get(number, {})
+        return _guess(model, store, number, word, prob, by, found, sources, splitter)
+
+    return likeliest(model, weights, n, guess)
+
+
+def likeliest(
+    model: OnlineModel,
+    weights: np.ndarray,
+    n: int,
+    guess: Callable[[int, str, float, Probs], Guess],
+) -> Prediction:
+    """The `n` likeliest next words of a model whose experts are believed so far.
+
+    `guess` is told a word's number, the word, its probability and the share of each expert in it.
+    """
+    said = [expert.predict(model.hidden) for expert in model.experts.values()]
+    # Counted behind the experts: a memory that others write may know words that are new to us.
+    known = len(model.vocabulary)
+    shares = np.stack([one.dense(known)[0] for one in said], axis=1) * weights
+    probs = shares.sum(axis=1)
+    best = _best(probs, n)
+    guesses = [
+        guess(number, word, float(probs[number]), shares[number] / probs[number])
+        for number, word in zip(best.tolist(), model.vocabulary.decode(best), strict=True)
+    ]
+    believed = dict(zip(model.experts, weights.tolist(), strict=True))
+    return Prediction(tuple(guesses), max(0.0, 1.0 - float(probs.sum())), believed)
+
+
+def explain(model: OnlineModel, store: Store, word: str, sources: int, splitter: Splitter) -> Guess:
+    """One word, as it stands in the text, as a guess: how likely it is now, and why."""
+    reading, _ = model.peek([word])
+    by = reading.table[0] * reading.weights[0] / reading.prob[0]
+    votes = _votes(model, reading.weights[0]) if sources else {}
+    number, prob = int(reading.ids[0]), float(reading.prob[0])
+    found = votes.get(number, {})
+    return _guess(model, store, number, word, prob, by, found, sources, splitter)
+
+
+def _guess(
+    model: OnlineModel,
+    store: Store,
+    number: int,
+    word: str,
+    prob: float,
+    by: Probs,
+    votes: dict[int, float],
+    sources: int,
+    splitter: Splitter,
+) -> Guess:
+    """A word with each expert's share in it, and the passages that speak for it."""
+    shares, shown = dict(zip(model.experts, by.tolist(), strict=True)), splitter.shown(word)[:SHOWN]
+    if sources:
+        _add_counted(model, number, shares, prob, votes)
+    top = sorted(votes, key=lambda entry: (-votes[entry], -entry))[:sources]
+    passages = _passages(store, shown, top, [votes[entry] for entry in top], splitter)
+    return Guess(shown, prob, shares, passages)
+
+
+def _best(probs: Probs, n: int) -> np.ndarray:
+    """The `n` likeliest, of two as likely the older word first."""
+    if n < len(probs):
+        # All that could be among them; to sort every word takes longer than the network does.
+        there = np.flatnonzero(probs >= np.partition(probs, len(probs) - n)[len(probs) - n])
+    else:
+        there = np.arange(len(probs))
+    best: np.ndarray = there[np.argsort(-probs[there], kind="stable")][:n]
+    return best
+
+
+def _votes(model: OnlineModel, weights: np.ndarray) -> dict[int, dict[int, float]]:
+    """By word, what each entry of the memories adds to its probability."""
+    votes: dict[int, dict[int, float]] = {}
+    for expert, weight in zip(model.experts.values(), weights.tolist(), strict=True):
+        if isinstance(expert, Cache) and len(expert.memory):
+            found, shares = expert.recall(model.hidden)
+            for entry, word, share in zip(
+                found.positions[0].tolist(),
+                found.words[0].tolist(),
+                shares[0].tolist(),
+                strict=True,
+            ):
+                mine = votes.setdefault(word, {})
+                mine[entry] = mine.get(entry, 0.0) + weight * share
+    return votes
+
+
+def _add_counted(
+    model: OnlineModel, word: int, by: dict[str, float], prob: float, votes: dict[int, float]
+) -> None:
+    """What n-grams say of a word comes from where it followed the same words before."""
+    memory = model.experts["unbounded"]
+    assert isinstance(memory, Cache)
+    assert isinstance(memory.memory, IndexedDatastore)
+    for name, expert in model.experts.items():
+        if isinstance(expert, NGram):
+            places = occurrences(memory.memory.words, expert.context, word)
+            for entry in places.tolist():
+                votes[entry] = votes.get(entry, 0.0) + prob * by[name] / len(places)
+
+
+def occurrences(words: np.ndarray, context: Ids, word: int) -> np.ndarray:
+    """Where a word came after as much of a context as it ever did, at least its last word.
+
+    >>> occurrences(np.array([1, 2, 3, 0, 2, 3, 4, 3]), np.array([0, 2]), 3).tolist()
+    [5]
+    >>> occurrences(np.array([1, 2, 3, 0, 2, 3, 4, 3]), np.array([7, 2]), 3).tolist()
+    [2, 5]
+    """
+    found = np.flatnonzero(words == word)
+    longest = found[:0]
+    for back, before in enumerate(context[::-1].tolist(), 1):
+        found = found[found >= back]
+        found = found[words[found - back] == before]
+        if not len(found):
+            break
+        longest = found
+    return longest
+
+
+def _passages(
+    store: Store,
+    word: str,
+    entries: Sequence[int],
+    weights: Sequence[float],
+    splitter: Splitter,
+) -> tuple[Passage, ...]:
+    positions = store.catalog.positions_of(np.array(entries, np.int64))
+    places = store.catalog.where(positions)
+    return tuple(
+        Passage(
+            word,
+            weight,
+            place.document,
+            place.line,
+            datetime.fromtimestamp(place.time, UTC),
+            _line(splitter, store.words(at - BEFORE, at + AFTER + 1)),
+        )
+        for at, place, weight in zip(positions.tolist(), places, weights, strict=True)
+    )
+
+
+def _line(splitter: Splitter, words: Sequence[str]) -> str:
+    """Words as one line, each as much of it as is shown."""
+    text = splitter.text([word[:SHOWN] for word in words])
+    return " / ".join(text.split("\n")).strip(" /")
