@@ -5,8 +5,8 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-import click
 import typer
 
 PAGE = Path(__file__).with_name("cli.md")
@@ -27,7 +27,7 @@ def verbs() -> Iterator[tuple[str, ...]]:
     from unbounded.cli import main  # noqa: F401 - adds the verbs
     from unbounded.cli.main import app
 
-    def below(words: tuple[str, ...], command: click.Command) -> Iterator[tuple[str, ...]]:
+    def below(words: tuple[str, ...], command: Any) -> Iterator[tuple[str, ...]]:
         yield words
         for name, each in getattr(command, "commands", {}).items():
             yield from below((*words, name), each)
