@@ -81,7 +81,7 @@ class Pretrained:
         """The network as one of ours, whose layers can be looked into."""
         if not isinstance(self.lm, RecurrentModel):
             raise ModelError(
-                "this is no recurrent network of ours; leave out --OOV words characters and the "
+                "this is no recurrent network of ours; leave out --oov characters and the "
                 "expert dynamic"
             )
         return self.lm
