@@ -9,13 +9,14 @@ import numpy as np
 
 from benchmarks.scratch import Scratch
 from unbounded.evaluation.metrics import Tally, surprise
-from unbounded.evaluation.rows import ROWS, Row, experts_for
+from unbounded.evaluation.rows import Row
 from unbounded.experts import Cache
 from unbounded.experts.expert import unit_length
 from unbounded.lm import LanguageModel, Pretrained
 from unbounded.mixture import Online
 from unbounded.model import OnlineModel, Reading
-from unbounded.presets import MemoryConfig, build_online
+from unbounded.presets import PRESETS as ROWS
+from unbounded.presets import MemoryConfig, build_online, experts_for
 from unbounded.shapes import Float
 from unbounded.types import Hidden, Ids, Probs, State
 

@@ -32,7 +32,7 @@ from unbounded.evaluation.evaluation import (
 )
 from unbounded.evaluation.metrics import FrequencyBuckets
 from unbounded.evaluation.progressive import Watcher
-from unbounded.evaluation.rows import OFFLINE, USUAL, Row
+from unbounded.evaluation.rows import USUAL, Row
 from unbounded.experts import Cache, NGram, Offline
 from unbounded.experts.offline import tuned
 from unbounded.lm import (
@@ -46,7 +46,7 @@ from unbounded.lm import (
 from unbounded.lm.checkpoint import CONFIG, keep_text
 from unbounded.mixture import Fixed
 from unbounded.model import OnlineModel
-from unbounded.presets import MemoryConfig, build_online, check_oov
+from unbounded.presets import OFFLINE, MemoryConfig, build_online, check_oov
 
 TUNED_TOKENS = 10_000
 """How much of a text at most goes to tuning a kNN-LM."""

@@ -1,13 +1,19 @@
-"""Settings that span folders, and how they become objects."""
+"""Which experts, mixture and OOV reading a name stands for; the only such table.
 
-from collections.abc import Callable, Iterable
+`evaluate`, `read`, `serve`, shards, the harness and Python all build from it: what `evaluate`
+prints as its best row is what a memory is made of.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from zlib import crc32
 
 import numpy as np
 
 from unbounded.corpus import Vocabulary
 from unbounded.datastore import IVFPQ, Auto, Datastore, Flat, Index, IndexedDatastore, Window
 from unbounded.datastore.threads import set_search_threads
+from unbounded.derived import derived
 from unbounded.errors import SettingError
 from unbounded.experts import (
     Adapted,
@@ -23,11 +29,45 @@ from unbounded.experts import (
     Unigram,
 )
 from unbounded.experts.neighborhood import PAPER_K, Neighborhood
-from unbounded.lm import AdaptedHead, LanguageModel, Pretrained, SharedHead
+from unbounded.experts.offline import SHARE
+from unbounded.lm import AdaptedHead, HeadedModel, LanguageModel, Pretrained, SharedHead
 from unbounded.lm.network_threads import set_network_threads
 from unbounded.lm.oov import OOV_READINGS, Spelled
-from unbounded.mixture import Gated
+from unbounded.mixture import Fixed, Gated, Mixture, Online
 from unbounded.model import OnlineModel
+
+PRESETS: dict[str, tuple[str, ...]] = {
+    "static": ("static", "uniform"),
+    "unigram": ("static", "uniform", "unigram"),
+    "local": ("static", "uniform", "local"),
+    "unbounded": ("static", "uniform", "unbounded"),
+    "full": (
+        *("static", "uniform", "adapted", "unigram", "ngram", "train_ngram"),
+        *("cache_128", "cache_1024", "unbounded"),
+    ),
+    "adapted": ("static", "uniform", "adapted"),
+    "dynamic": ("dynamic", "uniform"),
+    "knnlm": ("static", "knn"),
+    "knnlm-tuned": ("static", "tuned"),
+}
+"""The paper's four and all experts together; "we always interpolate … with the uniform".
+
+`adapted` is the output layer learning alone, and `dynamic` a baseline: the whole network learning.
+`knnlm` is another, with a memory filled beforehand: as published, or tuned on a text for that.
+"""
+
+FIRST_EDITION = tuple(name for name in PRESETS["full"] if name != "train_ngram")
+"""What memories were made of before version 0.2: they go on as they began."""
+
+PROTOCOLS = ("paper", "open")
+"""`paper`: OOV words come from a uniform over training and test words. `open`: nothing of the
+future is known, and OOV words are spelled."""
+
+OFFLINE = {"knnlm": "knn", "knnlm-tuned": "tuned"}
+"""Presets whose datastore is filled before the first word that is scored, and whose that is."""
+
+GATED = ("full",)
+"""Presets whose weights depend on the state before each word; others learn one set of weights."""
 
 INDEXES: dict[str, type[Auto] | type[Flat] | type[IVFPQ]] = {
     "auto": Auto,
@@ -35,8 +75,7 @@ INDEXES: dict[str, type[Auto] | type[Flat] | type[IVFPQ]] = {
     "ivfpq": IVFPQ,
 }
 
-
-CACHE_SHORT, CACHE_LONG = 128, 1024
+WINDOWS = {"cache_128": 128, "cache_1024": 1024}
 """Words that the two small caches of `full` look back: this sentence or two, and this page or two.
 
 With them in the place of the paper's 10,000, `full` is better and cheaper (docs/log.md).
@@ -77,110 +116,172 @@ class MemoryConfig:
         return INDEXES[self.index](width)
 
 
+def experts_for(
+    preset: str, protocol: str = "paper", *, text: bool = True, closed: bool = False
+) -> tuple[str, ...]:
+    """The experts of a preset that can be had, under a protocol, with the training text or without.
+
+    With a `closed` vocabulary there are no OOV words: the network alone is a model.
+
+    >>> experts_for("unigram", "open")
+    ('static', 'spelling', 'unigram')
+    """
+    if closed and preset == "static":
+        return ("static",)
+    swapped = {"uniform": "spelling"} if protocol == "open" and not closed else {}
+    return tuple(
+        swapped.get(name, name) for name in PRESETS[preset] if text or name != "train_ngram"
+    )
+
+
+def available(model: Pretrained, preset: str, protocol: str = "open") -> tuple[str, ...]:
+    """The experts of a preset that this model can have."""
+    names = experts_for(preset, protocol, text=model.text is not None, closed=model.lm.closed)
+    headed = isinstance(model.lm, HeadedModel)
+    return tuple(name for name in names if headed or name != "adapted")
+
+
+def new_mixture(preset: str, experts: Sequence[str], width: int) -> Mixture:
+    """How a preset mixes its experts; gated by states of that width, or by its own past alone."""
+    if preset in OFFLINE:
+        return Fixed(np.array([1 - SHARE, SHARE]))
+    if preset in GATED:
+        return Gated(len(experts), groups=[width] if width else [])
+    return Online(len(experts))
+
+
 def build_online(
     model: Pretrained,
     full_size: int | None,
     experts: Iterable[str],
-    memory: MemoryConfig,
-    oov: str = "unk",
+    memory: MemoryConfig = MemoryConfig(),
+    oov: str = "characters",
     pairs: Callable[[Vocabulary], Datastore] | None = None,
 ) -> OnlineModel:
     """An online model with these experts, which has read nothing yet.
 
     `full_size` is the full vocabulary of the paper's protocol: training and test words together.
     None is the open protocol: nothing of the future is known, and an expert that has nothing to go
-    by is even over the network's own words. `oov` are read as `<unk>` as the paper has it, or
-    by their `characters`. `pairs` makes the memory of the unbounded cache, if it lies elsewhere.
+    by is even over the network's own words. OOV words are read by their `characters`, or as `<unk>`
+    as the paper has it. `pairs` makes the datastore of the unbounded cache, if it lies elsewhere.
     """
-    width, part, key_width = model.lm.width, model.lm.key_part, model.lm.key_width
-    vocabulary = model.vocabulary.copy()
+    check_oov(oov)
     if model.lm.closed:
         # There are no OOV words, so the full vocabulary is known, whatever the protocol.
         full_size, oov = model.lm.base_size, "unk"
-    size = model.lm.base_size if full_size is None else full_size
-    is_open = full_size is None
-    check_oov(oov)
+    vocabulary, names = model.vocabulary.copy(), list(experts)
     lm: LanguageModel = model.lm
     if oov == "characters":
         lm = Spelled(model.recurrent, model.speller, vocabulary)
-    built: dict[str, Expert] = {}
-    names = list(experts)
-    shared = SharedHead(model.headed) if "adapted" in names else None
-    for name in names:
+    builder = _Builder(model, vocabulary, full_size, memory, pairs, "adapted" in names)
+    built = {name: builder.expert(name) for name in names}
+    return OnlineModel(lm, vocabulary, built, Gated(len(built), groups=[model.lm.width]))
+
+
+class _Builder:
+    """Experts of one model by their names."""
+
+    def __init__(
+        self,
+        model: Pretrained,
+        vocabulary: Vocabulary,
+        full_size: int | None,
+        memory: MemoryConfig,
+        pairs: Callable[[Vocabulary], Datastore] | None,
+        adapted: bool,
+    ) -> None:
+        self._model, self._vocabulary, self._full = model, vocabulary, full_size
+        self._size = model.lm.base_size if full_size is None else full_size
+        self._memory, self._pairs = memory, pairs
+        self._shared = SharedHead(model.headed) if adapted else None
+
+    def expert(self, name: str) -> Expert:
+        """An expert that has read nothing yet, but for what its name says."""
         match name:
             case "static":
-                built[name] = Static(shared or model.lm)
+                return Static(self._shared or self._model.lm)
             case "adapted":
-                assert shared is not None
-                built[name] = Adapted(AdaptedHead(shared))
+                assert self._shared is not None
+                return Adapted(AdaptedHead(self._shared))
             case "dynamic":
                 from unbounded.lm import DynamicModel
 
-                built[name] = Dynamic(DynamicModel(model.recurrent))
+                return Dynamic(DynamicModel(self._model.recurrent))
             case "uniform":
-                if full_size is None:
-                    raise SettingError(
-                        "a uniform expert needs the size of the full vocabulary, which the open "
-                        "protocol does not know; use spelling"
-                    )
-                built[name] = Uniform(full_size)
+                return self._uniform()
             case "spelling":
-                built[name] = Spelling(vocabulary)
+                return self._spelling()
             case "unigram":
-                built[name] = Unigram(size)
+                return Unigram(self._size)
             case "ngram":
-                built[name] = NGram(size, open=is_open)
+                return NGram(self._size, open=self._full is None)
             case "train_ngram":
-                built[name] = _primed(model, NGram(size, open=is_open))
-            case "cache_128" | "cache_1024" | "local":
-                windows = {
-                    "cache_128": CACHE_SHORT,
-                    "cache_1024": CACHE_LONG,
-                    "local": memory.window,
-                }
-                built[name] = Cache(
-                    IndexedDatastore(Window(key_width, windows[name])),
-                    size,
-                    k=memory.k,
-                    kernel=memory.local_kernel,
-                    normalize=memory.normalize,
-                    part=part,
-                )
+                return self._train_ngram()
+            case "cache_128" | "cache_1024":
+                return self._cache(self._window(WINDOWS[name]), self._memory.local_kernel)
+            case "local":
+                return self._cache(self._window(self._memory.window), self._memory.local_kernel)
             case "unbounded":
-                built[name] = Cache(
-                    IndexedDatastore(memory.new_index(key_width))
-                    if pairs is None
-                    else pairs(vocabulary),
-                    size,
-                    k=memory.k,
-                    kernel=memory.kernel,
-                    normalize=memory.normalize,
-                    part=part,
-                )
+                pairs = self._pairs
+                store = self._indexed() if pairs is None else pairs(self._vocabulary)
+                return self._cache(store, self._memory.kernel)
             case "knn" | "tuned":
-                store = IndexedDatastore(memory.new_index(key_width))
-                built[name] = Offline(store, size, k=memory.k or PAPER_K, part=part)
-            case _:
-                raise SettingError(f"expert {name!r} is unknown")
-    mixture = Gated(len(built), groups=[width])
-    return OnlineModel(lm, vocabulary, built, mixture)
+                k, part = self._memory.k or PAPER_K, self._model.lm.key_part
+                return Offline(self._indexed(), self._size, k=k, part=part)
+        raise SettingError(f"expert {name!r} is unknown")
+
+    def _window(self, size: int) -> IndexedDatastore:
+        return IndexedDatastore(Window(self._model.lm.key_width, size))
+
+    def _indexed(self) -> IndexedDatastore:
+        return IndexedDatastore(self._memory.new_index(self._model.lm.key_width))
+
+    def _cache(self, store: Datastore, kernel: Kernel | None) -> Cache:
+        return Cache(
+            store,
+            self._size,
+            k=self._memory.k,
+            kernel=kernel,
+            normalize=self._memory.normalize,
+            part=self._model.lm.key_part,
+        )
+
+    def _uniform(self) -> Uniform:
+        if self._full is None:
+            raise SettingError(
+                "a uniform expert needs the size of the full vocabulary, which the open protocol "
+                "does not know; use spelling"
+            )
+        return Uniform(self._full)
+
+    def _spelling(self) -> Spelling:
+        key = f"{self._model.fingerprint}-spelling"
+        return Spelling(self._vocabulary, derived(key, lambda: Spelling(self._vocabulary).state()))
+
+    def _train_ngram(self) -> NGram:
+        """The n-grams when they have read what the network was trained on."""
+        text = self._model.text
+        if text is None:
+            raise SettingError(
+                "expert 'train_ngram' needs the training text, which this model does not keep; "
+                "train it again, or leave the expert out"
+            )
+
+        def read() -> dict[str, np.ndarray]:
+            ngram = NGram(self._size, open=self._full is None)
+            ngram.observe(np.empty((len(text), 0), np.float32), text)
+            return ngram.state()
+
+        ngram = NGram(self._size, open=self._full is None)
+        key = f"{self._model.fingerprint}-{crc32(text.data):08x}-{self._size}-ngrams"
+        ngram.load(derived(key, read))
+        return ngram
 
 
 def check_oov(oov: str) -> None:
     """Refuse a way of reading OOV words that there is not."""
     if oov not in OOV_READINGS:
-        raise SettingError(f"OOV words {oov!r} is unknown; use {' or '.join(OOV_READINGS)}")
-
-
-def _primed(model: Pretrained, ngram: NGram) -> NGram:
-    """The n-gram memory when it has read what the network was trained on."""
-    if model.text is None:
-        raise SettingError(
-            "expert 'primed' needs the training text, which this model does not keep; "
-            "train it again, or leave the expert out"
-        )
-    ngram.observe(np.empty((len(model.text), 0), np.float32), model.text)
-    return ngram
+        raise SettingError(f"--oov {oov!r} is unknown; use {' or '.join(OOV_READINGS)}")
 
 
 def set_threads(threads: int) -> None:

@@ -42,7 +42,7 @@ def recurrent(cell: str, cutoffs: tuple[int, ...] = (5, 20)) -> RecurrentModel:
 def spelled() -> Spelled:
     lm = recurrent("lstm")
     vocabulary = Vocabulary(["</s>", *(f"word{n}" for n in range(SIZE - 1))])
-    speller = Speller(lm, vocabulary)
+    speller = Speller(lm, vocabulary, "made-up")
     vocabulary.encode([f"stranger{n}" for n in range(1_000)])
     return Spelled(lm, speller, vocabulary)
 

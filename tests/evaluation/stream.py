@@ -12,11 +12,11 @@ from unbounded.corpus import SENTENCE_END, Block, Vocabulary
 from unbounded.datastore import Flat, IndexedDatastore, Window
 from unbounded.evaluation.evaluation import Evaluation, experts_of, make_rows
 from unbounded.evaluation.progressive import Checkpoint, ScoredBlock, Watcher
-from unbounded.evaluation.rows import OFFLINE
-from unbounded.evaluation.rows import ROWS as EVERY_ROW
 from unbounded.experts import Cache, Expert, NGram, Static, Uniform, Unigram
 from unbounded.mixture import Gated
 from unbounded.model import OnlineModel
+from unbounded.presets import OFFLINE
+from unbounded.presets import PRESETS as EVERY_ROW
 
 ROWS = {name: experts for name, experts in EVERY_ROW.items() if name not in OFFLINE}
 """Those that know what to do with OOV words."""

@@ -7,8 +7,10 @@ import pytest
 from tests.evaluation.stream import evaluate, some_words
 from unbounded.evaluation.figures import COLORS, draw_training, perplexity_svg, weights_svg
 from unbounded.evaluation.progressive import Checkpoint, Point
-from unbounded.evaluation.rows import PROTOCOLS, ROWS, Row, experts_for
+from unbounded.evaluation.rows import Row
 from unbounded.lm import Progress
+from unbounded.presets import PRESETS as ROWS
+from unbounded.presets import PROTOCOLS, experts_for
 
 CURVE = [
     Progress(

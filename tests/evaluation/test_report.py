@@ -9,7 +9,8 @@ from tests.evaluation.stream import block_of, evaluate, new_model, some_words
 from unbounded.errors import MissingExtra
 from unbounded.evaluation.evaluation import Evaluation, make_rows
 from unbounded.evaluation.report import headline, text_table, write_report
-from unbounded.evaluation.rows import ROWS, TITLES, Row
+from unbounded.evaluation.rows import TITLES, Row
+from unbounded.presets import PRESETS as ROWS
 
 HOSTILE = "<script>alert(1)</script>"
 

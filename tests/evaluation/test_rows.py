@@ -6,8 +6,10 @@ from tests.evaluation.stream import Keeper, evaluate, new_model, texts
 from unbounded.errors import SettingError
 from unbounded.evaluation.evaluation import experts_of, make_rows
 from unbounded.evaluation.metrics import BANDS, surprise
-from unbounded.evaluation.rows import OFFLINE, ROWS, TITLES, Row, experts_for
+from unbounded.evaluation.rows import TITLES, Row
 from unbounded.mixture import Fixed, fit_weights
+from unbounded.presets import OFFLINE, experts_for
+from unbounded.presets import PRESETS as ROWS
 
 
 def test_every_row_has_a_title_and_mixes_the_network_with_the_uniform() -> None:

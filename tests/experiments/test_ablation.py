@@ -10,8 +10,8 @@ from experiments.markup import markdown
 from experiments.results import find_results
 from tests.evaluation.stream import WIDTH, Keeper, evaluate, some_words
 from tests.experiments.made_up import ablation_result, keep
-from unbounded.evaluation.rows import ROWS
 from unbounded.mixture import Gated, Online
+from unbounded.presets import PRESETS as ROWS
 
 
 def test_the_table_says_the_loss_and_the_cost(tmp_path: Path) -> None:

@@ -4,9 +4,9 @@ import numpy as np
 
 from tests.small import TOY
 from unbounded.datastore import Flat, IndexedDatastore
-from unbounded.evaluation.rows import new_mixture
 from unbounded.experts import Offline
 from unbounded.experts.offline import SHARES, TEMPERATURES, tuned
+from unbounded.presets import new_mixture
 
 RANDOM = np.random.default_rng(3)
 KEYS = RANDOM.normal(size=(60, 5)).astype(np.float32)

@@ -45,7 +45,7 @@ def network() -> RecurrentModel:
 
 @cache
 def speller() -> Speller:
-    return Speller(network(), Vocabulary(WORDS))
+    return Speller(network(), Vocabulary(WORDS), "made-up")
 
 
 def vector(word: str) -> Hidden:

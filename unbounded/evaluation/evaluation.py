@@ -13,9 +13,11 @@ from unbounded.errors import CorpusError, SettingError
 from unbounded.evaluation.gains import Gains
 from unbounded.evaluation.metrics import BANDS, FrequencyBuckets
 from unbounded.evaluation.progressive import Checkpoint, ScoredBlock, Watcher, progressive
-from unbounded.evaluation.rows import PROTOCOLS, ROWS, TITLES, Row, experts_for
+from unbounded.evaluation.rows import TITLES, Row
 from unbounded.evaluation.word_aggregator import WordAggregator, WordCount
 from unbounded.model import OnlineModel
+from unbounded.presets import PRESETS as ROWS
+from unbounded.presets import PROTOCOLS, experts_for
 
 
 def make_rows(

@@ -6,47 +6,14 @@ from typing import final
 import numpy as np
 
 from unbounded.evaluation.metrics import BANDS, Tally, surprise
-from unbounded.experts.offline import SHARE
-from unbounded.mixture import Fixed, Gated, Mixture, Online, Scored, fit_weights
+from unbounded.mixture import Fixed, Mixture, Scored, fit_weights
 from unbounded.model import Reading
+from unbounded.presets import GATED, new_mixture
 from unbounded.shapes import Float
 from unbounded.types import Ids, Probs, Table
 
-ROWS: dict[str, tuple[str, ...]] = {
-    "static": ("static", "uniform"),
-    "unigram": ("static", "uniform", "unigram"),
-    "local": ("static", "uniform", "local"),
-    "unbounded": ("static", "uniform", "unbounded"),
-    "full": (
-        *("static", "uniform", "adapted", "unigram", "ngram", "train_ngram"),
-        *("cache_128", "cache_1024", "unbounded"),
-    ),
-    "adapted": ("static", "uniform", "adapted"),
-    "dynamic": ("dynamic", "uniform"),
-    "knnlm": ("static", "knn"),
-    "knnlm-tuned": ("static", "tuned"),
-}
-"""The paper's four rows and all experts together; "we always interpolate … with the uniform".
-
-`adapted` is the output layer learning alone, and `dynamic` a baseline: the whole network learning.
-`knnlm` is another, with a memory filled beforehand: as published, or tuned on a text for that.
-"""
-
-OFFLINE = {"knnlm": "knn", "knnlm-tuned": "tuned"}
-"""Rows with a memory that is filled before the first word that is scored, and whose that is."""
-
 USUAL = ("static", "unigram", "local", "unbounded", "full")
 """The rows of an evaluation unless others are asked for."""
-
-TAUGHT = ("train_ngram",)
-"""Experts that have read the training text first, which not every model keeps."""
-
-PROTOCOLS = ("paper", "open")
-"""`paper`: OOV words come from a uniform over training and test words. `open`: nothing of the
-future is known, and OOV words are spelled."""
-
-GATED = ("full",)
-"""Rows whose weights depend on the state before each word; the others learn one set of weights."""
 
 STATELESS = frozenset({"uniform", "unigram", "ngram", "dynamic"})
 """Experts that never look at the frozen network's states."""
@@ -63,31 +30,6 @@ TITLES = {
     "knnlm-tuned": "kNN-LM tuned",
 }
 """What people call them."""
-
-
-def experts_for(
-    row: str, protocol: str = "paper", *, text: bool = True, closed: bool = False
-) -> tuple[str, ...]:
-    """The experts of a row that can be had, under a protocol, with the training text or without.
-
-    With a `closed` vocabulary there are no OOV words: the network alone is a row.
-
-    >>> experts_for("unigram", "open")
-    ('static', 'spelling', 'unigram')
-    """
-    if closed and row == "static":
-        return ("static",)
-    swapped = {"uniform": "spelling"} if protocol == "open" and not closed else {}
-    return tuple(swapped.get(name, name) for name in ROWS[row] if text or name not in TAUGHT)
-
-
-def new_mixture(name: str, experts: Sequence[str], width: int) -> Mixture:
-    """How a row mixes its experts."""
-    if name in OFFLINE:
-        return Fixed(np.array([1 - SHARE, SHARE]))
-    if name in GATED:
-        return Gated(len(experts), groups=[width] if width else [])
-    return Online(len(experts))
 
 
 @final

@@ -45,17 +45,28 @@ class Spelling(Expert):
     (True, True)
     """
 
-    def __init__(self, vocabulary: Vocabulary) -> None:
-        """Learn every word of the network; ids are decoded by `vocabulary`, however it grows."""
+    def __init__(
+        self, vocabulary: Vocabulary, base: Mapping[str, np.ndarray] | None = None
+    ) -> None:
+        """Learn every word of the network; ids are decoded by `vocabulary`, however it grows.
+
+        Whoever has the state after that gives it as `base`.
+        """
         self._vocabulary = vocabulary
         self._base_size = vocabulary.base_size
-        base = vocabulary.decode(np.arange(self._base_size))
+        words = vocabulary.decode(np.arange(self._base_size))
         # Models that were trained before there was a limit may know longer words.
-        base = [word for word in base if len(word.encode()) <= LONGEST]
-        self._known = set(base)
+        words = [word for word in words if len(word.encode()) <= LONGEST]
+        self._known = set(words)
         self._read = np.zeros(0, bool)
         self._slots, self._counters, self._weights = letters.new_tables()
-        self._learn(base, np.ones(len(base), bool), np.empty(0))
+        if base is None:
+            self._learn(words, np.ones(len(words), bool), np.empty(0))
+        else:
+            self._slots, self._counters, self._weights = (
+                np.require(base[name], requirements=["C", "W"])
+                for name in ("slots", "counters", "weights")
+            )
 
     def predict(self, hidden: Hidden) -> Distribution:
         """How every word is spelled; the same whatever the hidden state."""

@@ -18,11 +18,11 @@ import numpy as np
 
 from unbounded.corpus import SENTENCE_END, Reader, read_sentences
 from unbounded.errors import MissingExtra, SettingError
-from unbounded.evaluation.rows import ROWS, experts_for, new_mixture
 from unbounded.lm import Pretrained, TransformerConfig, load_model
 from unbounded.memory import open as open_memory
 from unbounded.model import OnlineModel
-from unbounded.presets import MemoryConfig, build_online
+from unbounded.presets import PRESETS as ROWS
+from unbounded.presets import MemoryConfig, build_online, experts_for, new_mixture
 
 try:
     from lm_eval.api.model import LM

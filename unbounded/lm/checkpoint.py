@@ -67,7 +67,7 @@ class Pretrained:
     @cached_property
     def speller(self) -> Speller:
         """Vectors for words that it does not know; fitted when first asked for."""
-        return Speller(self.recurrent, self.vocabulary)
+        return Speller(self.recurrent, self.vocabulary, self.fingerprint)
 
     @property
     def headed(self) -> HeadedModel:

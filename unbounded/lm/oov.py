@@ -8,6 +8,7 @@ import numpy as np
 
 from unbounded import _native
 from unbounded.corpus import Vocabulary
+from unbounded.derived import derived
 from unbounded.errors import SettingError
 from unbounded.lm.language_model import LanguageModel, RecurrentModel
 from unbounded.shapes import Float, Int
@@ -39,13 +40,18 @@ class Speller:
     A vector depends on the spelling and on nothing else.
     """
 
-    def __init__(self, lm: RecurrentModel, vocabulary: Vocabulary) -> None:
-        self._lm, self._vocabulary = lm, vocabulary
+    def __init__(self, lm: RecurrentModel, vocabulary: Vocabulary, key: str) -> None:
+        """Under the `key` of the network the fit is kept for the next time."""
+        self._lm, self._vocabulary, self._key = lm, vocabulary, key
         self._unknown = lm.vectors(np.array([lm.base_size]))[0]
 
     @cached_property
     def _weights(self) -> Vectors:
         """Fitted when the first OOV word is spelled: who meets none need not wait for it."""
+        found = derived(f"{self._key}-oov", lambda: {"weights": self._fit()})["weights"]
+        return np.require(found, np.float32, "C")
+
+    def _fit(self) -> Vectors:
         lm, vocabulary = self._lm, self._vocabulary
         base = np.arange(lm.base_size)
         features, ends = _spell(vocabulary.decode(base))
