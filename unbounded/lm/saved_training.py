@@ -1,8 +1,12 @@
-"""A training that can be interrupted: its whole state in one file, and the model at its end."""
+"""From a text to a model folder, surviving interruption at any point.
+
+The whole state of a training is one file; at its end the model takes its place.
+"""
 
 import json
+import time
 import zlib
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -11,33 +15,73 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unbounded.corpus import Tokenizer
+from unbounded.corpus import SENTENCE_END, Splitter
 from unbounded.errors import ModelError, TrainingError
 from unbounded.files import parse_json, write_text_aside
-from unbounded.lm.checkpoint import (
-    CONFIG,
-    CURVE,
-    FORMAT,
-    TRAINING,
-    VOCABULARY,
-    WEIGHTS,
+from unbounded.lm.model_folder import CONFIG, CURVE, FORMAT, TEXT, TRAINING, VOCABULARY, WEIGHTS
+from unbounded.lm.network_threads import training_threads
+from unbounded.lm.prepared_text import TrainingText
+from unbounded.lm.saved_arrays import (
     checksum,
     read_arrays,
-    save_text,
-    text_checksum,
+    words_checksum,
     write_arrays,
+    write_words,
 )
-from unbounded.lm.prepared_text import TrainingText
-from unbounded.lm.settings import NetworkConfig, Progress
+from unbounded.lm.settings import NetworkConfig, Progress, TrainingConfig
 from unbounded.lm.training import Trainer
 
 
-def save_model(
+def check_folder(folder: Path, *, resume: bool) -> None:
+    """Refuse a folder that holds a model, or an interrupted training that is not to go on."""
+    if (folder / CONFIG).exists():
+        raise ModelError(
+            f"{folder} already holds a trained model; choose another --out, or remove it"
+        )
+    if (folder / TRAINING).exists() and not resume:
+        raise ModelError(
+            f"{folder} holds an interrupted training; go on with --resume, or remove it first"
+        )
+
+
+def train_model(
+    folder: Path,
+    text: TrainingText,
+    tokenizer: Splitter,
+    network: NetworkConfig,
+    config: TrainingConfig,
+    *,
+    resume: bool = False,
+    save_every: float = 60.0,
+) -> Generator[Progress]:
+    """Train into `folder`, yielding the curve; the state is saved each `save_every` seconds.
+
+    With `resume`, an interrupted run goes on and ends where it would have ended; without one to
+    resume, it starts from the beginning.
+    """
+    check_folder(folder, resume=resume)
+    end = int(text.vocabulary.lookup([SENTENCE_END])[0])
+    trainer = Trainer(text.words, text.counts, end, network, config)
+    folder.mkdir(parents=True, exist_ok=True)
+    resume_training(folder, trainer, text)
+    size = text.vocabulary.base_size
+    valid = np.where(text.valid < 0, size, text.valid)
+    saved = time.monotonic()
+    with training_threads():
+        for progress in trainer.run(valid):
+            if progress.valid_perplexity is not None or time.monotonic() - saved > save_every:
+                save_training(folder, trainer, text)
+                saved = time.monotonic()
+            yield progress
+    _save_model(folder, trainer, network, text, tokenizer)
+
+
+def _save_model(
     folder: Path,
     trainer: Trainer,
     network: NetworkConfig,
     text: TrainingText,
-    tokenizer: Tokenizer,
+    tokenizer: Splitter,
 ) -> None:
     """Write the best weights and all that goes with them, then remove the training state."""
     vocabulary = text.vocabulary
@@ -45,7 +89,7 @@ def save_model(
     write_text_aside(folder / VOCABULARY, vocabulary.to_text())
     curve = "".join(json.dumps(asdict(line)) + "\n" for line in trainer.curve)
     write_text_aside(folder / CURVE, curve)
-    save_text(folder, vocabulary, text.words)
+    write_words(folder / TEXT, text.words, vocabulary.to_text().encode())
     config = {
         "format": FORMAT,
         "kind": "unbounded recurrent model",
@@ -138,7 +182,7 @@ def _settings(trainer: Trainer) -> dict[str, Any]:
 
 def fingerprint(text: TrainingText) -> int:
     """A checksum of a text: the same words to train and to validate on, in the same order."""
-    value = text_checksum(text.vocabulary, text.words)
+    value = words_checksum(text.words, text.vocabulary.to_text().encode())
     return zlib.crc32(np.ascontiguousarray(text.valid, np.int64).tobytes(), value)
 
 
