@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from unbounded.corpus import SENTENCE_END, Splitter, Tokenizer, Vocabulary
+from unbounded.corpus import SENTENCE_END, Splitter, Vocabulary, tokenizer_of
 from unbounded.errors import ModelError, UnboundedError
 from unbounded.files import parse_json
 from unbounded.lm.huggingface import (
@@ -115,7 +115,7 @@ def load_model(folder: Path, transformer: TransformerConfig = TransformerConfig(
         _check(folder / VOCABULARY, config["checksums"][VOCABULARY])
         weights = read_arrays(folder / WEIGHTS)[0]
         _check_shapes(weights, weight_shapes(network, len(vocabulary)))
-        tokenizer = Tokenizer.from_config(config["tokenizer"])
+        tokenizer = tokenizer_of(config["tokenizer"])
         curve = tuple(
             Progress(**parse_json(line))
             for line in (folder / CURVE).read_text(encoding="utf-8").splitlines()
