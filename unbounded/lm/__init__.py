@@ -6,7 +6,7 @@ What needs torch is looked up when it is first used: reading with a recurrent mo
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from unbounded.errors import MissingExtra
+from unbounded.errors import named
 from unbounded.lm.adapted_head import AdaptedConfig as AdaptedConfig
 from unbounded.lm.adapted_head import AdaptedHead as AdaptedHead
 from unbounded.lm.adapted_head import SharedHead as SharedHead
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from unbounded.lm.dynamic_model import DynamicModel as DynamicModel
     from unbounded.lm.pytorch import TorchModel as TorchModel
     from unbounded.lm.saved_training import check_folder as check_folder
+    from unbounded.lm.saved_training import train as train
     from unbounded.lm.saved_training import train_model as train_model
     from unbounded.lm.transformer import TransformerModel as TransformerModel
 
@@ -38,6 +39,7 @@ _WITH_TORCH = {
     "TorchModel": "pytorch",
     "TransformerModel": "transformer",
     "check_folder": "saved_training",
+    "train": "saved_training",
     "train_model": "saved_training",
 }
 
@@ -48,8 +50,4 @@ def __getattr__(name: str) -> Any:
     try:
         return getattr(import_module(f"unbounded.lm.{_WITH_TORCH[name]}"), name)
     except ModuleNotFoundError as error:
-        if error.name != "torch":
-            raise
-        raise MissingExtra(
-            "torch, which training, dynamic evaluation and transformers need,", "train"
-        ) from error
+        raise named(error) from error

@@ -92,11 +92,20 @@ class Pretrained:
         return blake2b(json.dumps(parts, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
-def load_model(folder: Path, transformer: TransformerConfig = TransformerConfig()) -> Pretrained:
-    """Open a model folder; a missing, foreign, damaged or newer one is a one-line `ModelError`.
+def load_model(
+    path: str | Path, transformer: TransformerConfig = TransformerConfig()
+) -> Pretrained:
+    """Open a folder of `train`; a missing, foreign, damaged or newer one is a `ModelError`.
 
-    A folder of `transformers` or a GGUF file will do as well, and is read as `transformer` says.
+    A folder of `transformers`, a GGUF file or the name "smollm2" will do as well, and is read as
+    `transformer` says.
     """
+    if not isinstance(path, str | Path):
+        raise ModelError(
+            f"{path!r} is no model but {type(path).__name__}; give the path of a folder, as str or "
+            "Path, or 'smollm2'"
+        )
+    folder = Path(path)
     if is_transformer(folder):
         return from_transformers(*open_network(folder), transformer, folder=folder)
     if transformer != TransformerConfig():

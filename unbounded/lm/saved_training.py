@@ -6,7 +6,7 @@ The whole state of a training is one file; at its end the model takes its place.
 import json
 import time
 import zlib
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -15,12 +15,30 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unbounded.corpus import SENTENCE_END, Splitter
-from unbounded.errors import ModelError, TrainingError
+from unbounded.corpus import (
+    SENTENCE_END,
+    Splitter,
+    Text,
+    Tokenizer,
+    WordSplitter,
+    as_lines,
+    read_sentences,
+)
+from unbounded.errors import ModelError, SettingError, TrainingError
 from unbounded.files import parse_json, write_text_aside
-from unbounded.lm.model_folder import CONFIG, CURVE, FORMAT, TEXT, TRAINING, VOCABULARY, WEIGHTS
+from unbounded.lm.model_folder import (
+    CONFIG,
+    CURVE,
+    FORMAT,
+    TEXT,
+    TRAINING,
+    VOCABULARY,
+    WEIGHTS,
+    Pretrained,
+    load_model,
+)
 from unbounded.lm.network_threads import training_threads
-from unbounded.lm.prepared_text import TrainingText
+from unbounded.lm.prepared_text import TrainingText, training_text
 from unbounded.lm.saved_arrays import (
     checksum,
     read_arrays,
@@ -42,6 +60,34 @@ def check_folder(folder: Path, *, resume: bool) -> None:
         raise ModelError(
             f"{folder} holds an interrupted training; go on with --resume, or remove it first"
         )
+
+
+def train(
+    text: Text,
+    out: str | Path,
+    *,
+    tokens: int = 2_000_000,
+    valid: Text | None = None,
+    network: NetworkConfig = NetworkConfig(),
+    config: TrainingConfig = TrainingConfig(),
+    tokenizer: WordSplitter = Tokenizer(),
+    resume: bool = False,
+    show: Callable[[Progress, int], None] = lambda progress, total: None,
+) -> Pretrained:
+    """Train a network on the first `tokens` words of a text, into the folder `out`, and load it.
+
+    Without a text to validate on, the words that follow do. `show` hears how far it is, and how
+    many words all epochs have together.
+    """
+    if not isinstance(out, str | Path):
+        raise SettingError(f"out is {out!r}; give the path of a new folder, as str or Path")
+    folder = Path(out)
+    check_folder(folder, resume=resume)  # before an hour of reading, not after
+    held = None if valid is None else read_sentences(as_lines(valid), tokenizer)
+    ready = training_text(read_sentences(as_lines(text), tokenizer), tokens, held)
+    for progress in train_model(folder, ready, tokenizer, network, config, resume=resume):
+        show(progress, len(ready.words) * config.epochs)
+    return load_model(folder)
 
 
 def train_model(
