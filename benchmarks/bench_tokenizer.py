@@ -14,7 +14,7 @@ from itertools import islice
 
 from sacremoses import MosesTokenizer
 
-from unbounded.corpus import Line, Tokenizer, demo_text, read_lines
+from unbounded.corpus import Line, Reader, Tokenizer, demo_text
 
 
 def words_per_second(split: Callable[[str], list[str]], lines: list[str]) -> float:
@@ -50,7 +50,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
     for name in options.texts:
-        compare(name, read_lines([name]), options.lines, options.rounds)
+        compare(name, Reader([name]), options.lines, options.rounds)
     for name in [] if options.texts else ["sotu", "chat"]:
         compare(name, demo_text(name), options.lines, options.rounds)
 

@@ -38,8 +38,8 @@ from unbounded.evaluation.metrics import surprise
 from unbounded.experts.family import family
 from unbounded.experts.neighborhood import PAPER_K
 from unbounded.lm import Pretrained
-from unbounded.lm.language_model import RecurrentModel
 from unbounded.lm.pytorch import TorchModel
+from unbounded.lm.recurrent import RecurrentModel
 from unbounded.mixture import fit_weights
 from unbounded.presets import MemoryConfig
 from unbounded.types import Distances, Hidden, Ids, Positions, Probs, Table

@@ -14,10 +14,8 @@ from torch import nn
 
 from unbounded import _native
 from unbounded.lm.adapted_head import AdaptedHead, SharedHead
-from unbounded.lm.encoder import Encoder
-from unbounded.lm.head import build_head
 from unbounded.lm.network_threads import set_network_threads
-from unbounded.lm.pytorch import TorchModel, frozen
+from unbounded.lm.pytorch import Encoder, TorchModel, build_head, frozen
 from unbounded.lm.settings import NetworkConfig, TrainingConfig
 from unbounded.lm.training import Trainer
 from unbounded.types import Ids

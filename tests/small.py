@@ -18,9 +18,7 @@ from unbounded.lm import (
     TransformerConfig,
     TransformerModel,
 )
-from unbounded.lm.encoder import Encoder
-from unbounded.lm.head import build_head, reset_head
-from unbounded.lm.pytorch import frozen
+from unbounded.lm.pytorch import Encoder, build_head, frozen, reset_head
 
 TOY = ToyModel(base_size=12, width=5)
 

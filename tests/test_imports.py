@@ -49,7 +49,7 @@ VERBS = """
     memory.predict("the zorble")
     memory.complete("the zorble")
     memory.close()
-    assert unbounded.load_model(Path({model!r})).speller.vectors(["zorble"]).any()
+    assert unbounded.load({model!r}).speller.vectors(["zorble"]).any()
 """
 
 
@@ -69,7 +69,7 @@ def test_reading_and_asking_need_neither_torch_nor_faiss(model: Path, tmp_path: 
     ("code", "extra"),
     [
         ("from unbounded.lm import train_model", "train"),
-        ("import unbounded; unbounded.train_model", "train"),
+        ("import unbounded; unbounded.train", "train"),
         ("from unbounded.lm import DynamicModel", "train"),
         ("from unbounded.lm import TransformerModel", "train"),
         ("from unbounded.datastore import IVFPQ; IVFPQ(64)", "faiss"),

@@ -19,7 +19,7 @@ from unbounded.lm import (
     TrainingText,
     training_text,
 )
-from unbounded.lm.checkpoint import CONFIG
+from unbounded.lm.model_folder import CONFIG
 
 TOKENS = 600_000
 NETWORK = NetworkConfig(units=128)

@@ -58,3 +58,26 @@ class MissingExtra(UnboundedError):
         super().__init__(
             f"{what} is not installed; it comes with: pip install 'unbounded[{extra}]'"
         )
+
+
+_EXTRAS = {
+    "torch": "train",
+    "faiss": "faiss",
+    "matplotlib": "report",
+    "pyarrow": "parquet",
+    "pyppmd": "compressors",
+    **dict.fromkeys(("transformers", "tokenizers", "gguf", "accelerate"), "transformers"),
+    "lm_eval": "harness",
+    "ray": "cluster",
+    **dict.fromkeys(("fastapi", "starlette", "uvicorn", "prometheus_client"), "serve"),
+}
+
+
+def named(error: ModuleNotFoundError) -> Exception:
+    """The error that says which extra brings a module; the error itself if none does.
+
+    >>> named(ModuleNotFoundError(name="torch.nn"))
+    MissingExtra("torch is not installed; it comes with: pip install 'unbounded[train]'")
+    """
+    package = (error.name or "").partition(".")[0]
+    return MissingExtra(package, _EXTRAS[package]) if package in _EXTRAS else error

@@ -43,7 +43,7 @@ from unbounded.lm import (
     TrainingText,
     load_model,
 )
-from unbounded.lm.checkpoint import CONFIG, keep_text
+from unbounded.lm.model_folder import CONFIG, keep_text
 from unbounded.mixture import Fixed
 from unbounded.model import OnlineModel
 from unbounded.presets import OFFLINE, MemoryConfig, build_online, check_oov

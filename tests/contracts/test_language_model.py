@@ -21,10 +21,8 @@ from unbounded.lm import (
     TransformerConfig,
     TransformerModel,
 )
-from unbounded.lm.encoder import Encoder
-from unbounded.lm.head import build_head, reset_head
 from unbounded.lm.oov import Spelled, Speller
-from unbounded.lm.pytorch import frozen
+from unbounded.lm.pytorch import Encoder, build_head, frozen, reset_head
 from unbounded.types import Ids
 
 SIZE = 40

@@ -14,7 +14,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unbounded.corpus import Line, Reader, read_lines
+from unbounded.corpus import Line, Reader
 from unbounded.corpus import reader as reader_module
 from unbounded.corpus.sources import Source
 from unbounded.errors import CorpusError
@@ -29,13 +29,13 @@ PACKERS: dict[str, Callable[[bytes], bytes]] = {
 
 
 def texts(*paths: str | Path) -> list[str]:
-    return [line.text for line in read_lines(paths)]
+    return [line.text for line in Reader(paths)]
 
 
 def refusal(*paths: str | Path) -> str:
     """The message with which paths are refused, once it is known to be a single line."""
     with pytest.raises(CorpusError) as caught:
-        list(read_lines(paths))
+        list(Reader(paths))
     message = str(caught.value)
     assert "\n" not in message
     assert message.count(";") >= 2, "what was found; what was needed; what to do"
@@ -53,7 +53,7 @@ def stdin(monkeypatch: pytest.MonkeyPatch) -> Callable[[bytes], None]:
 def test_a_blank_line_ends_a_document_and_lines_keep_their_numbers(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("\n \none\ntwo\n\n\t\nthree\n\n")
-    assert list(read_lines([path])) == [
+    assert list(Reader([path])) == [
         Line(str(path), 3, "one"),
         Line(str(path), 4, "two"),
         Line(f"{path}#2", 7, "three"),
@@ -63,7 +63,7 @@ def test_a_blank_line_ends_a_document_and_lines_keep_their_numbers(tmp_path: Pat
 def test_a_file_ends_a_line_and_a_document(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("no line feed")
     (tmp_path / "b").write_text("next")
-    assert [line.document for line in read_lines([tmp_path / "a", tmp_path / "b"])] == [
+    assert [line.document for line in Reader([tmp_path / "a", tmp_path / "b"])] == [
         str(tmp_path / "a"),
         str(tmp_path / "b"),
     ]
@@ -119,7 +119,7 @@ def test_a_live_stream_is_read_as_it_comes(tmp_path: Path) -> None:
 
     thread = threading.Thread(target=write)
     thread.start()
-    lines = read_lines([path])
+    lines = iter(Reader([path]))
     first = next(lines)
     seen.set()
     assert [first.text, *(line.text for line in lines)] == ["first", "second"]
@@ -217,7 +217,7 @@ def test_no_path_at_all_is_refused() -> None:
 
 def test_a_missing_path_is_refused_before_anything_is_read(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("word")
-    lines = read_lines([tmp_path / "a", tmp_path / "nowhere"])
+    lines = iter(Reader([tmp_path / "a", tmp_path / "nowhere"]))
     with pytest.raises(CorpusError, match="nowhere cannot be read"):
         next(lines)
     assert "cannot be read" in refusal("nul\0byte")
@@ -241,7 +241,7 @@ def test_a_truncated_archive_gives_what_it_has_and_is_then_refused(
     (tmp_path / "a").write_bytes(packed[: len(packed) * 3 // 4])
     got: list[Line] = []
     with pytest.raises(CorpusError, match="a is a damaged archive") as caught:
-        got.extend(read_lines([tmp_path / "a"]))
+        got.extend(Reader([tmp_path / "a"]))
     assert "\n" not in str(caught.value)
     assert len(got) > 1000
     assert text.startswith("".join(f"{line.text}\n" for line in got))
@@ -279,7 +279,7 @@ def test_a_path_that_is_not_unicode_still_names_its_document(tmp_path: Path) -> 
     path = os.path.join(os.fsencode(tmp_path), b"caf\xe9.txt")
     with open(path, "wb") as file:
         file.write(b"word")
-    (line,) = read_lines([tmp_path])
+    (line,) = Reader([tmp_path])
     assert line.document == f"{tmp_path}/caf\ufffd.txt"
     assert texts(os.fsdecode(path)) == ["word"]
 

@@ -6,7 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sacremoses import MosesTokenizer
 
-from unbounded.corpus import SENTENCE_END, Tokenizer, demo_text
+from unbounded.corpus import (
+    SENTENCE_END,
+    Pretokenized,
+    Tokenizer,
+    WordSplitter,
+    demo_text,
+    tokenizer_of,
+)
 from unbounded.corpus import tokenizer as tokenizer_module
 from unbounded.corpus.tokenizer import LONGEST
 from unbounded.errors import SettingError
@@ -121,9 +128,12 @@ def test_the_cache_changes_nothing(line: str, lowercase: bool) -> None:
         assert SHARED.words(line) == expected
 
 
-@given(st.text() | TRICKY)
-def test_no_word_is_empty_or_has_white_space_or_is_the_sentence_end(line: str) -> None:
-    for word in Tokenizer().words(line):
+@pytest.mark.parametrize("tokenizer", [Tokenizer(), Pretokenized()])
+@given(line=st.text() | TRICKY)
+def test_no_word_is_empty_or_has_white_space_or_is_the_sentence_end(
+    tokenizer: WordSplitter, line: str
+) -> None:
+    for word in tokenizer.words(line):
         assert word.split() == [word]
         assert word != SENTENCE_END
         assert word.encode()
@@ -159,9 +169,9 @@ def test_the_cache_stays_small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_tokenizer_is_a_value_and_can_be_described() -> None:
-    for tokenizer in (Tokenizer(), Tokenizer(lowercase=False)):
+    for tokenizer in (Tokenizer(), Tokenizer(lowercase=False), Pretokenized()):
         tokenizer.words("some words")
-        assert Tokenizer.from_config(tokenizer.config()) == tokenizer
+        assert tokenizer_of(tokenizer.config()) == tokenizer
     assert Tokenizer() != Tokenizer(lowercase=False)
 
 
@@ -171,4 +181,14 @@ def test_a_tokenizer_is_a_value_and_can_be_described() -> None:
 )
 def test_a_description_that_is_not_known_is_refused(config: dict[str, bool | str | int]) -> None:
     with pytest.raises(SettingError, match="described as"):
-        Tokenizer.from_config(dict(config))
+        tokenizer_of(dict(config))
+
+
+def test_text_that_is_tokenized_already_is_taken_as_it_is() -> None:
+    line = "mr. <unk> is N years old , the U.S. 's oldest"
+    words = Pretokenized().words(line)
+    assert words == line.split()
+    assert Pretokenized().text([*words, SENTENCE_END, *words]) == f"{line}\n{line}"
+    assert "".join(line[a:b] for a, b in Pretokenized().spans(line)) == line.replace(" ", "")
+    long = Pretokenized().words("x" * 250)
+    assert [len(word) for word in long] == [100, 100, 50]

@@ -10,7 +10,7 @@ from experiments.corpora import Corpora
 from experiments.experiments import load_experiment
 from experiments.results import append_result, read_results
 from experiments.run import Meters, run_experiment
-from unbounded.corpus import Tokenizer, demo_text, read_lines
+from unbounded.corpus import Reader, Tokenizer, demo_text
 from unbounded.errors import CorpusError, SettingError
 
 CONFIG = """
@@ -54,10 +54,10 @@ def test_no_line_is_on_two_sides_and_none_is_lost(folder: Path, tmp_path: Path) 
     corpora = small_corpora(folder, tmp_path)
     for domain, source in (("news-2007", "news/2007.txt.xz"), ("wiki", "wiki/articles.txt.xz")):
         parts = [
-            [line.text for line in read_lines([corpora.text(domain, part)])]
+            [line.text for line in Reader([corpora.text(domain, part)])]
             for part in ("train", "valid", "test")
         ]
-        every = [line.text for line in read_lines([folder / source])]
+        every = [line.text for line in Reader([folder / source])]
         laid = [*parts[0], *parts[1], *parts[2]]
         assert sorted(laid) == sorted(every)
         assert (laid == every) == (domain == "wiki")  # news is shuffled

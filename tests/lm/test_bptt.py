@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from unbounded.lm.bptt import read_stretch
-from unbounded.lm.encoder import Encoder
+from unbounded.lm.dynamic_model import read_stretch
+from unbounded.lm.pytorch import Encoder
 from unbounded.lm.settings import CELLS, NetworkConfig
 
 

@@ -10,7 +10,7 @@ from tests.lm.test_training import NETWORK, cycle, run
 from unbounded.errors import ModelError
 from unbounded.jobs import trained_model
 from unbounded.lm import Pretrained, TrainingText, load_model
-from unbounded.lm.checkpoint import CONFIG, CURVE, TEXT, VOCABULARY, WEIGHTS
+from unbounded.lm.model_folder import CONFIG, CURVE, TEXT, VOCABULARY, WEIGHTS
 
 
 @pytest.fixture(scope="module")

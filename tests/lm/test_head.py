@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from unbounded.lm.head import build_head, learn_words, reset_head, word_log_probs
+from unbounded.lm.pytorch import build_head, learn_words, reset_head, word_log_probs
 
 
 def test_word_probabilities_are_those_of_torchs_own_adaptive_softmax() -> None:

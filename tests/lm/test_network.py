@@ -10,9 +10,7 @@ import torch
 
 from unbounded import _native
 from unbounded.lm import NetworkConfig, RecurrentModel, TorchModel
-from unbounded.lm.encoder import Encoder
-from unbounded.lm.head import build_head, reset_head
-from unbounded.lm.pytorch import frozen
+from unbounded.lm.pytorch import Encoder, build_head, frozen, reset_head
 from unbounded.lm.settings import CELLS, weight_shapes
 from unbounded.lm.together import advance_together
 

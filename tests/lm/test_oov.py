@@ -14,10 +14,8 @@ from unbounded.corpus import Vocabulary
 from unbounded.errors import SettingError
 from unbounded.experts import Expert, Static, Uniform
 from unbounded.lm import NetworkConfig, RecurrentModel
-from unbounded.lm.encoder import Encoder
-from unbounded.lm.head import build_head, reset_head
 from unbounded.lm.oov import DOUBT, FEATURES, FREQUENT, RIDGE, Spelled, Speller, _spell
-from unbounded.lm.pytorch import frozen
+from unbounded.lm.pytorch import Encoder, build_head, frozen, reset_head
 from unbounded.mixture import Online
 from unbounded.model import OnlineModel
 from unbounded.types import Hidden

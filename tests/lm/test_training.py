@@ -23,8 +23,8 @@ from unbounded.lm import (
     train_model,
     training_text,
 )
-from unbounded.lm.checkpoint import TRAINING
-from unbounded.lm.saving import resume_training, save_training
+from unbounded.lm.model_folder import TRAINING
+from unbounded.lm.saved_training import resume_training, save_training
 from unbounded.lm.training import Trainer
 
 NETWORK = NetworkConfig(units=16, cutoffs=(8,))

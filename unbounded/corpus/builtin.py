@@ -6,7 +6,7 @@ from collections.abc import Container, Iterator
 from importlib.metadata import distributions
 from pathlib import Path
 
-from unbounded.corpus.prefixes import ALWAYS
+from unbounded.corpus.detokenizer import ALWAYS
 from unbounded.corpus.reader import Line
 from unbounded.errors import CorpusError, MissingExtra, SettingError
 

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import final
 
 from unbounded.corpus.sources import Source, find_sources, read_chunks
-from unbounded.corpus.splitter import Splitter
-from unbounded.errors import CorpusError
+from unbounded.errors import CorpusError, SettingError
 
 LONGEST = 1 << 20
 """A longer line is given in pieces of at most this many characters, under the same number."""
@@ -27,6 +26,10 @@ class Line:
     document: str
     number: int
     text: str
+
+
+Text = str | Path | Iterable[str | Path] | Iterable[Line]
+"""A text, as functions of the package take it: a path, several, a `Reader`, or lines."""
 
 
 @final
@@ -51,8 +54,13 @@ class Reader:
     (1, True)
     """
 
-    def __init__(self, paths: Sequence[str | Path]) -> None:
-        self._paths = list(paths)
+    def __init__(self, paths: str | Path | Sequence[str | Path]) -> None:
+        self._paths = [paths] if isinstance(paths, str | Path) else list(paths)
+        for path in self._paths:
+            if not isinstance(path, str | Path):
+                raise SettingError(
+                    f"{path!r} is no path but {type(path).__name__}; give str or Path, or a list"
+                )
         self.files = 0
         self.bytes_read = 0
         self.cut = 0
@@ -171,9 +179,22 @@ class Reader:
             self.damaged[source.name] = self.damaged.get(source.name, 0) + marks
 
 
-def read_lines(paths: Sequence[str | Path]) -> Iterator[Line]:
-    """Read the lines of files, folders and `-` as a `Reader` does, for who needs no counts."""
-    return iter(Reader(paths))
+def as_lines(text: Text) -> Iterable[Line]:
+    """The lines of a text, however it is given: to be gone through as often as one likes."""
+    if isinstance(text, str | Path):
+        return Reader([text])
+    if not isinstance(text, Iterable):
+        raise SettingError(
+            f"{text!r} is no text but {type(text).__name__}; give a path, a list of paths, a "
+            "Reader, or lines"
+        )
+    # A list tells what is in it, and what can be gone through only once becomes one.
+    given = list(text) if isinstance(text, list | tuple | Iterator) else None
+    if given is None:
+        return text  # type: ignore[return-value]  # such as a `Reader`
+    if given and all(isinstance(line, Line) for line in given):
+        return given
+    return Reader(given)
 
 
 def lines_of(text: str, document: str, first: int) -> list[Line]:
@@ -181,31 +202,6 @@ def lines_of(text: str, document: str, first: int) -> list[Line]:
     if "\0" in text:
         raise CorpusError(f"{document!r} is not text (it has NUL bytes); give text")
     return [Line(document, number, line) for number, line in enumerate(text.split("\n"), first)]
-
-
-def write_lines(
-    lines: Iterable[Line],
-    path: Path,
-    tokenizer: Splitter,
-    tokens: int | None = None,
-    *,
-    documents: bool = True,
-) -> int:
-    """Write lines to a file until they hold `tokens` words, sentence ends counted; how many do.
-
-    With `documents`, a blank line parts them, so that they are documents again when read back.
-    """
-    count, document = 0, ""
-    with path.open("w", encoding="utf-8") as file:
-        for line in lines:
-            if documents and document and line.document != document:
-                file.write("\n")
-            document = line.document
-            file.write(line.text + "\n")
-            count += len(tokenizer.words(line.text)) + 1
-            if tokens is not None and count >= tokens:
-                break
-    return count
 
 
 def _last_space(text: str) -> int:

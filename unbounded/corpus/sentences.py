@@ -1,15 +1,65 @@
-"""Lines to sentences to blocks of words that know where they come from."""
+"""Lines to sentences to blocks of words that know where they come from.
 
-from collections.abc import Iterable, Iterator
+What cuts a line into words, and writes words as text again, is a `Splitter`.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from unbounded.corpus.reader import Line
-from unbounded.corpus.splitter import Splitter
 from unbounded.corpus.vocabulary import SENTENCE_END
 from unbounded.errors import SettingError
-from unbounded.types import Ids
+from unbounded.types import Ids, Json
+
+
+class Splitter(ABC):
+    """A line to words and back; a word has no white space in it, the sentence end aside.
+
+    Words may be less than what people call one: a splitter into pieces knows where each begins.
+    """
+
+    parted: bool
+    """Whether its words are those that people count, and white space only parts them."""
+
+    @abstractmethod
+    def words(self, line: str) -> list[str]:
+        """Give the words of a line; the same line always gives the same words."""
+
+    @abstractmethod
+    def config(self) -> dict[str, Json]:
+        """Describe the splitter, to be saved with a model."""
+
+    @abstractmethod
+    def text(self, words: Sequence[str]) -> str:
+        """Write words as text, each sentence on its own line."""
+
+    @abstractmethod
+    def plain(self, words: Sequence[str]) -> str:
+        """Write words as text to be searched in, so that nothing is between letters of a word."""
+
+    @abstractmethod
+    def pattern(self, text: str) -> str:
+        """A regular expression for a text wherever `plain` has it, and not for parts of words."""
+
+    @abstractmethod
+    def spans(self, line: str) -> list[tuple[int, int]]:
+        """Where each word of a line begins and ends in it."""
+
+    @abstractmethod
+    def characters(self, words: Sequence[str]) -> int:
+        """How many characters the words stand for, what parts them included."""
+
+    @abstractmethod
+    def shown(self, word: str) -> str:
+        """One word as people read it."""
+
+    @abstractmethod
+    def starts(self, words: Sequence[str]) -> Ids:
+        """Where each word, as people count them, begins among these; the first is always one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +123,31 @@ def blocks(sentences: Iterable[Sentence], size: int, tokens: int | None = None) 
             break
     if block.words:
         yield block.done()
+
+
+def write_lines(
+    lines: Iterable[Line],
+    path: Path,
+    tokenizer: Splitter,
+    tokens: int | None = None,
+    *,
+    documents: bool = True,
+) -> int:
+    """Write lines to a file until they hold `tokens` words, sentence ends counted; how many do.
+
+    With `documents`, a blank line parts them, so that they are documents again when read back.
+    """
+    count, document = 0, ""
+    with path.open("w", encoding="utf-8") as file:
+        for line in lines:
+            if documents and document and line.document != document:
+                file.write("\n")
+            document = line.document
+            file.write(line.text + "\n")
+            count += len(tokenizer.words(line.text)) + 1
+            if tokens is not None and count >= tokens:
+                break
+    return count
 
 
 class _Filling:

@@ -12,12 +12,13 @@ from functools import partial
 from itertools import chain
 from typing import final
 
-from unbounded.corpus.detokenizer import detokenize
-from unbounded.corpus.prefixes import ALWAYS, BEFORE_NUMBERS
-from unbounded.corpus.splitter import Splitter
+import numpy as np
+
+from unbounded.corpus.detokenizer import ALWAYS, BEFORE_NUMBERS, detokenize
+from unbounded.corpus.sentences import Splitter
 from unbounded.corpus.vocabulary import SENTENCE_END
 from unbounded.errors import SettingError
-from unbounded.types import Json
+from unbounded.types import Ids, Json
 
 LONGEST = 100
 """Bytes of a word in UTF-8. A longer one is cut from its start into pieces as long as that allows,
@@ -61,44 +62,10 @@ _APOSTROPHES = (
 )
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class Tokenizer(Splitter):
-    """Splits a line into words, lower-cased unless told otherwise; no word has white space in it.
+class WordSplitter(Splitter):
+    """A splitter whose words are those that people count."""
 
-    >>> Tokenizer().words("Mr. Smith doesn't pay $1,000.50, does he?")
-    ['mr.', 'smith', 'doesn', "'t", 'pay', '$', '1,000.50', ',', 'does', 'he', '?']
-    >>> Tokenizer(lowercase=False).words("</s> is split...")
-    ['<', '/', 's', '>', 'is', 'split', '...']
-    >>> [len(word) for word in Tokenizer().words("a" * 250)]
-    [100, 100, 50]
-    """
-
-    lowercase: bool = True
-    # From what stands between two spaces to its words. A text repeats itself so much that the rules
-    # hardly ever run. Chunks whose words depend on their neighbors are not in it.
-    _cache: dict[str, tuple[str, ...]] = field(
-        default_factory=dict, init=False, repr=False, compare=False
-    )
-
-    @classmethod
-    def from_config(cls, config: dict[str, Json]) -> "Tokenizer":
-        """Make the tokenizer that `config` described."""
-        match config:
-            case {"rules": "europarl-en", "lowercase": bool(lowercase), **rest} if not rest:
-                return cls(lowercase)
-        raise SettingError(
-            f"the tokenizer is described as {config}; this version knows "
-            f"{cls().config()}; upgrade unbounded or train the model again"
-        )
-
-    def config(self) -> dict[str, Json]:
-        """Describe the tokenizer, to be saved with a model."""
-        return {"rules": "europarl-en", "lowercase": self.lowercase}
-
-    def text(self, words: Sequence[str]) -> str:
-        """Write words as text that is pleasant to read."""
-        return detokenize(words)
+    parted = True
 
     def plain(self, words: Sequence[str]) -> str:
         """Write words with a space between, as they are remembered, without sentence ends."""
@@ -123,6 +90,95 @@ class Tokenizer(Splitter):
         ends = words.count(SENTENCE_END)
         parted = len(words) - sum(map(may_go_on, words))
         return sum(map(len, words)) + parted - ends * (len(SENTENCE_END) + 1)
+
+    def shown(self, word: str) -> str:
+        """The word itself."""
+        return word
+
+    def starts(self, words: Sequence[str]) -> Ids:
+        """Every word begins one."""
+        return np.arange(len(words))
+
+
+def tokenizer_of(config: dict[str, Json]) -> WordSplitter:
+    """Make the tokenizer that `config` described."""
+    match config:
+        case {"rules": "europarl-en", "lowercase": bool(lowercase), **rest} if not rest:
+            return Tokenizer(lowercase)
+        case {"rules": "none", **rest} if not rest:
+            return Pretokenized()
+    raise SettingError(
+        f"the tokenizer is described as {config}; this version knows {Tokenizer().config()} and "
+        f"{Pretokenized().config()}; upgrade unbounded or train the model again"
+    )
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Pretokenized(WordSplitter):
+    """For text that is tokenized already: what stands between white space is a word, as it is.
+
+    Only a sentence end that is typed is cut, so that no text can spell it, and words that are too
+    long.
+
+    >>> Pretokenized().words("the N <unk> fell </s>")
+    ['the', 'N', '<unk>', 'fell', '<', '/s>']
+    """
+
+    def words(self, line: str) -> list[str]:
+        """Give the words of a line; the same line always gives the same words."""
+        words: list[str] = []
+        for word in _SURROGATE.sub("\ufffd", line).split():
+            if word == SENTENCE_END:
+                words += (word[0], word[1:])
+            elif 4 * len(word) > LONGEST:
+                words += _pieces(word)
+            else:
+                words.append(word)
+        return words
+
+    def config(self) -> dict[str, Json]:
+        """Describe the tokenizer, to be saved with a model."""
+        return {"rules": "none"}
+
+    def text(self, words: Sequence[str]) -> str:
+        """Write words with a space between, each sentence on its own line."""
+        lines: list[list[str]] = [[]]
+        for word in words:
+            if word == SENTENCE_END:
+                lines.append([])
+            else:
+                lines[-1].append(word)
+        return "\n".join(map(" ".join, lines))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Tokenizer(WordSplitter):
+    """Splits a line into words, lower-cased unless told otherwise; no word has white space in it.
+
+    >>> Tokenizer().words("Mr. Smith doesn't pay $1,000.50, does he?")
+    ['mr.', 'smith', 'doesn', "'t", 'pay', '$', '1,000.50', ',', 'does', 'he', '?']
+    >>> Tokenizer(lowercase=False).words("</s> is split...")
+    ['<', '/', 's', '>', 'is', 'split', '...']
+    >>> [len(word) for word in Tokenizer().words("a" * 250)]
+    [100, 100, 50]
+    """
+
+    lowercase: bool = True
+    # From what stands between two spaces to its words. A text repeats itself so much that the rules
+    # hardly ever run. Chunks whose words depend on their neighbors are not in it.
+    _cache: dict[str, tuple[str, ...]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+
+    def config(self) -> dict[str, Json]:
+        """Describe the tokenizer, to be saved with a model."""
+        return {"rules": "europarl-en", "lowercase": self.lowercase}
+
+    def text(self, words: Sequence[str]) -> str:
+        """Write words as text that is pleasant to read."""
+        return detokenize(words)
 
     def words(self, line: str) -> list[str]:
         """Give the words of a line; the same line always gives the same words."""

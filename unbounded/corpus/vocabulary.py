@@ -1,7 +1,7 @@
 """Words and their ids: dense, in order of first sight, never reused, never reordered."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import final
 
@@ -123,8 +123,11 @@ class Vocabulary:
         get = self._ids.get
         return np.fromiter((get(word, -1) for word in words), dtype=np.int64)
 
-    def decode(self, ids: Ids) -> list[str]:
+    def decode(self, ids: Ids | Sequence[int]) -> list[str]:
         """Give the words of the ids."""
+        ids = np.asarray(ids)
+        if len(ids) and ids.dtype.kind not in "iu":
+            raise CorpusError(f"found {ids.dtype} for word ids; they must be whole numbers")
         if len(ids) and not (ids.min() >= 0 and ids.max() < len(self._words)):
             raise CorpusError(
                 f"found word ids from {ids.min()} to {ids.max()}; the vocabulary has ids from 0 "

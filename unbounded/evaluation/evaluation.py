@@ -130,7 +130,7 @@ class Evaluation:
         names = [row.name for row in self.rows]
         if len(names) > 1:
             self.gains = Gains(names[0], names[-1])
-        pieces = not isinstance(self.splitter, Tokenizer)
+        pieces = not self.splitter.parted
         gains: list[Watcher] = [self.gains] if self.gains else []
         counted = WordCount(self.splitter)
         if pieces:

@@ -56,7 +56,7 @@ def whole_words(pieces: Sequence[str], splitter: Splitter) -> list[str]:
     starts = splitter.starts(pieces).tolist()
     return [
         pieces[a]
-        if pieces[a] == SENTENCE_END or isinstance(splitter, Tokenizer)
+        if pieces[a] == SENTENCE_END or splitter.parted
         else splitter.text(pieces[a:b]).strip() or "␣"
         for a, b in zip(starts, [*starts[1:], len(pieces)], strict=True)
     ]

@@ -1,16 +1,22 @@
 """`generate` of `transformers` with a memory: greedy, sampling and beams, as they are known."""
 
+from collections.abc import Callable
 from typing import Any, final
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from unbounded.errors import ModelError, SettingError
 from unbounded.experts import Cache
 from unbounded.lm import Pretrained, TransformerModel
-from unbounded.lm.generation import generate
 from unbounded.model import OnlineModel
 from unbounded.shapes import Float
 from unbounded.types import Hidden
+
+Ask = Callable[[tuple[int, ...], Hidden], Float[np.ndarray, " v"] | None]
+"""Told all pieces of a text and the states after its last ones, says how likely each piece is next;
+nothing if the network's own word stands."""
 
 
 @final
@@ -42,7 +48,7 @@ class Writer:
         if insert and rows != 1:
             raise SettingError(f"{rows} texts to write and to learn; give one at a time")
         self._before, self._now = {}, {}
-        written = generate(self._lm, self._ask, input_ids, **options)
+        written = _generate(self._lm, self._ask, input_ids, **options)
         if insert:
             ids = getattr(written, "sequences", written)[0, len(input_ids[0]) :].numpy()
             self._online.read(self._model.vocabulary.decode(ids))
@@ -91,3 +97,53 @@ class Writer:
     def _empty(self) -> bool:
         caches = [e for e in self._online.experts.values() if isinstance(e, Cache)]
         return not any(len(cache.memory) for cache in caches)
+
+
+def _generate(lm: TransformerModel, ask: Ask, pieces: Any, **options: Any) -> Any:
+    """As `generate` of the network: greedy, sampling, beams, whatever the options say.
+
+    The states are those of the very passes that `generate` makes, overheard by a hook on the
+    network's body. What `transformers` forbids (a bad word, an end too early) stays forbidden.
+    """
+    if not isinstance(pieces, Tensor):
+        pieces = torch.tensor(pieces)
+    mask = options.get("attention_mask")
+    processor = _Processor(ask, torch.ones_like(pieces) if mask is None else mask)
+    options["attention_mask"] = torch.ones_like(pieces) if mask is None else mask
+    given = list(options.pop("logits_processor", None) or [])
+    with lm.overheard(processor.hear), torch.inference_mode():
+        return lm.network.generate(pieces, logits_processor=[processor, *given], **options)
+
+
+@final
+class _Processor:
+    """Replaces logits by logarithms of what is asked for, row by row."""
+
+    def __init__(self, ask: Ask, mask: Tensor) -> None:
+        self._ask = ask
+        # A shorter text of a batch is padded on the left; its states begin behind that.
+        self._padding = (mask == 0).sum(1).tolist()
+        self._states: Tensor | None = None
+
+    def hear(self, states: Tensor) -> None:
+        self._states = states
+
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
+        if self._states is None or len(self._states) != len(input_ids):
+            raise SettingError(
+                "generation in which one pass is for several steps was asked for; leave out "
+                "assistants and chunks"
+            )
+        states, self._states = self._states.float().numpy(), None
+        copies = len(input_ids) // len(self._padding)
+        found = scores.clone()
+        for row, ids in enumerate(input_ids.tolist()):
+            skip = self._padding[row // copies]
+            new = states[row]
+            if len(new) == len(ids):
+                new = new[skip:]
+            probs = self._ask(tuple(ids[skip:]), np.ascontiguousarray(new))
+            if probs is not None:
+                logs = torch.from_numpy(np.log(np.maximum(probs, 1e-300)))
+                found[row] = torch.where(scores[row].isneginf(), scores[row], logs.to(scores.dtype))
+        return found

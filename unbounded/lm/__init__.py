@@ -6,19 +6,19 @@ What needs torch is looked up when it is first used: reading with a recurrent mo
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from unbounded.errors import MissingExtra
+from unbounded.errors import named
 from unbounded.lm.adapted_head import AdaptedConfig as AdaptedConfig
 from unbounded.lm.adapted_head import AdaptedHead as AdaptedHead
 from unbounded.lm.adapted_head import SharedHead as SharedHead
-from unbounded.lm.checkpoint import Pretrained as Pretrained
-from unbounded.lm.checkpoint import from_transformers as from_transformers
-from unbounded.lm.checkpoint import load_model as load_model
 from unbounded.lm.language_model import HeadedModel as HeadedModel
 from unbounded.lm.language_model import LanguageModel as LanguageModel
-from unbounded.lm.language_model import RecurrentModel as RecurrentModel
 from unbounded.lm.language_model import Shortlist as Shortlist
+from unbounded.lm.model_folder import Pretrained as Pretrained
+from unbounded.lm.model_folder import from_transformers as from_transformers
+from unbounded.lm.model_folder import load_model as load_model
 from unbounded.lm.prepared_text import TrainingText as TrainingText
 from unbounded.lm.prepared_text import training_text as training_text
+from unbounded.lm.recurrent import RecurrentModel as RecurrentModel
 from unbounded.lm.settings import NetworkConfig as NetworkConfig
 from unbounded.lm.settings import Progress as Progress
 from unbounded.lm.settings import TrainingConfig as TrainingConfig
@@ -27,9 +27,10 @@ from unbounded.lm.settings import TransformerConfig as TransformerConfig
 if TYPE_CHECKING:
     from unbounded.lm.dynamic_model import DynamicConfig as DynamicConfig
     from unbounded.lm.dynamic_model import DynamicModel as DynamicModel
-    from unbounded.lm.model_folder import check_folder as check_folder
-    from unbounded.lm.model_folder import train_model as train_model
     from unbounded.lm.pytorch import TorchModel as TorchModel
+    from unbounded.lm.saved_training import check_folder as check_folder
+    from unbounded.lm.saved_training import train as train
+    from unbounded.lm.saved_training import train_model as train_model
     from unbounded.lm.transformer import TransformerModel as TransformerModel
 
 _WITH_TORCH = {
@@ -37,8 +38,9 @@ _WITH_TORCH = {
     "DynamicModel": "dynamic_model",
     "TorchModel": "pytorch",
     "TransformerModel": "transformer",
-    "check_folder": "model_folder",
-    "train_model": "model_folder",
+    "check_folder": "saved_training",
+    "train": "saved_training",
+    "train_model": "saved_training",
 }
 
 
@@ -48,8 +50,4 @@ def __getattr__(name: str) -> Any:
     try:
         return getattr(import_module(f"unbounded.lm.{_WITH_TORCH[name]}"), name)
     except ModuleNotFoundError as error:
-        if error.name != "torch":
-            raise
-        raise MissingExtra(
-            "torch, which training, dynamic evaluation and transformers need,", "train"
-        ) from error
+        raise named(error) from error

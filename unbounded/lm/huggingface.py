@@ -2,6 +2,7 @@
 
 import json
 import zlib
+from collections.abc import Iterator
 from contextlib import redirect_stderr
 from hashlib import blake2b
 from importlib import metadata
@@ -9,14 +10,10 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
-
 from unbounded.errors import MissingExtra, ModelError
-from unbounded.files import parse_json, write_aside
-from unbounded.lm.admission import admit
+from unbounded.files import parse_json
 from unbounded.lm.language_model import HeadedModel
+from unbounded.lm.saved_arrays import read_words, write_words
 from unbounded.lm.settings import TransformerConfig
 from unbounded.lm.subwords import PieceTokenizer
 from unbounded.types import Ids
@@ -130,30 +127,19 @@ def smollm2_file() -> Path:
 
 def keep_pieces(folder: Path, pieces: PieceTokenizer, text: Ids) -> None:
     """Put the ids that a network was trained on beside it, for experts that read them first."""
-    about = {"checksum": str(_text_sum(pieces, text))}
-    arrays = {"words": text.astype(np.int32)}
-    write_aside(folder / TEXT, lambda aside: save_file(arrays, aside, metadata=about))
+    write_words(folder / TEXT, text, _names(pieces))
 
 
 def kept_pieces(folder: Path, pieces: PieceTokenizer) -> Ids | None:
     """The ids that a network was trained on, if they are kept beside it."""
-    path = folder / TEXT
-    if not path.is_file():
-        return None
     try:
-        with safe_open(path, "numpy") as file:
-            words: Ids = file.get_tensor("words").astype(np.int64)
-            had = (file.metadata() or {}).get("checksum")
-    except (OSError, SafetensorError) as error:
-        raise ModelError(f"{path} is damaged ({error}); remove it, or put it back") from error
-    if had != str(_text_sum(pieces, words)):
-        raise ModelError(f"{path} is not a text of this tokenizer; remove it")
-    return words
+        return read_words(folder / TEXT, _names(pieces))
+    except (OSError, ValueError, KeyError) as error:
+        raise ModelError(f"{folder / TEXT} is damaged ({error}); remove it") from error
 
 
-def _text_sum(pieces: PieceTokenizer, text: Ids) -> int:
-    names = json.dumps(pieces.config(), sort_keys=True).encode()
-    return zlib.crc32(np.ascontiguousarray(text, np.int64).tobytes(), zlib.crc32(names))
+def _names(pieces: PieceTokenizer) -> bytes:
+    return json.dumps(pieces.config(), sort_keys=True).encode()
 
 
 def _weights_sum(network: Any) -> str:
@@ -184,3 +170,56 @@ def _require_gguf() -> None:
         import gguf  # noqa: F401
     except ImportError:
         raise MissingExtra("gguf, which reads such a file,", "transformers") from None
+
+
+def admit(folder: Path) -> None:
+    """Refuse a folder that asks for code of its own or of some host, or for pickled weights.
+
+    `transformers` is told to run none and to take safetensors alone; what it would do about it
+    (ask on standard input, go on without) is not left to it.
+    """
+    # Any of them may be read in place of config.json, which can name a file for each version.
+    for path in sorted(folder.glob("*config*.json")):
+        for key, value in _entries(_parsed(path)):
+            if key == "auto_map":
+                raise _refused(path, "code of its own (auto_map)")
+            if key.endswith("_implementation") and "/" in str(value):
+                raise _refused(path, f"code from a host ({key})")
+            if key == "transformers_weights" and not _plain(value):
+                raise _refused(path, f"weights in {value!r}")
+    for path in sorted(folder.glob("*.index.json")):
+        for key, value in _entries(_parsed(path)):
+            if key == "weight_map" and not all(map(_plain, dict(value).values())):
+                raise _refused(path, "weights in other files than its own *.safetensors")
+    if (folder / "adapter_config.json").exists():
+        raise _refused(folder / "adapter_config.json", "an adapter and a model elsewhere")
+
+
+def _refused(path: Path, what: str) -> ModelError:
+    return ModelError(
+        f"{path} asks for {what}; no code from a model folder is run, and no weights but its own "
+        "safetensors are read: give a model that transformers itself knows"
+    )
+
+
+def _plain(name: Any) -> bool:
+    return isinstance(name, str) and name.endswith(".safetensors") and "/" not in name
+
+
+def _parsed(path: Path) -> Any:
+    try:
+        return parse_json(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise ModelError(f"{path} cannot be read ({error}); restore it from a copy") from error
+
+
+def _entries(value: Any) -> Iterator[tuple[str, Any]]:
+    """Every key of every object, however deep, with its value."""
+    left = [value]
+    while left:
+        found = left.pop()
+        if isinstance(found, dict):
+            yield from found.items()
+            left += found.values()
+        elif isinstance(found, list):
+            left += found

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from unbounded.lm.language_model import RecurrentModel
+from unbounded.lm.recurrent import RecurrentModel
 from unbounded.types import State
 
 Advanced = tuple[np.ndarray, State]

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from unbounded.errors import ModelError
-from unbounded.lm.head import FullSoftmax, dense_log_probs, first_logits, pick, word_log_probs
 from unbounded.lm.language_model import HeadedModel, Shortlist
+from unbounded.lm.pytorch import FullSoftmax, first_logits, pick, word_log_probs
 from unbounded.lm.settings import TransformerConfig
 from unbounded.shapes import Float, Int
 from unbounded.types import Hidden, Ids, Probs, State
@@ -110,7 +110,7 @@ class TransformerModel(HeadedModel):
     @torch.inference_mode()
     def dense(self, hidden: Hidden) -> Float[np.ndarray, "n v"]:
         """The probability of every piece, at each step."""
-        found = dense_log_probs(self.head, torch.from_numpy(self.outputs(hidden)))
+        found = self.head.log_prob(torch.from_numpy(self.outputs(hidden)))
         return found.double().exp().numpy()
 
     @contextmanager
@@ -204,18 +204,13 @@ class TransformerModel(HeadedModel):
         hidden = self._forward(sample, [])[0][:, : self._inner]
         ids = torch.from_numpy(sample)[None]
         logits = self.network(input_ids=ids, attention_mask=torch.ones_like(ids)).logits[0].float()
-        mine = dense_log_probs(self.head, hidden)
+        mine = self.head.log_prob(hidden)
         if not torch.allclose(mine, logits.log_softmax(1), rtol=1e-3, atol=1e-3):
             raise ModelError(
-                f"{type(network_of(self)).__name__} has no usable head: its probabilities are not "
+                f"{type(self.network).__name__} has no usable head: its probabilities are not "
                 "the softmax of its output layer (they are scaled or capped behind it); use a "
                 "model without that"
             )
-
-
-def network_of(model: TransformerModel) -> Any:
-    """The model as `transformers` made it."""
-    return model.network
 
 
 def find_head(network: Any) -> FullSoftmax:

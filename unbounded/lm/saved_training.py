@@ -1,8 +1,12 @@
-"""A training that can be interrupted: its whole state in one file, and the model at its end."""
+"""From a text to a model folder, surviving interruption at any point.
+
+The whole state of a training is one file; at its end the model takes its place.
+"""
 
 import json
+import time
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -11,33 +15,119 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unbounded.corpus import Tokenizer
-from unbounded.errors import ModelError, TrainingError
+from unbounded.corpus import (
+    SENTENCE_END,
+    Splitter,
+    Text,
+    Tokenizer,
+    WordSplitter,
+    as_lines,
+    read_sentences,
+)
+from unbounded.errors import ModelError, SettingError, TrainingError
 from unbounded.files import parse_json, write_text_aside
-from unbounded.lm.checkpoint import (
+from unbounded.lm.model_folder import (
     CONFIG,
     CURVE,
     FORMAT,
+    TEXT,
     TRAINING,
     VOCABULARY,
     WEIGHTS,
+    Pretrained,
+    load_model,
+)
+from unbounded.lm.network_threads import training_threads
+from unbounded.lm.prepared_text import TrainingText, training_text
+from unbounded.lm.saved_arrays import (
     checksum,
     read_arrays,
-    save_text,
-    text_checksum,
+    words_checksum,
     write_arrays,
+    write_words,
 )
-from unbounded.lm.prepared_text import TrainingText
-from unbounded.lm.settings import NetworkConfig, Progress
+from unbounded.lm.settings import NetworkConfig, Progress, TrainingConfig
 from unbounded.lm.training import Trainer
 
 
-def save_model(
+def check_folder(folder: Path, *, resume: bool) -> None:
+    """Refuse a folder that holds a model, or an interrupted training that is not to go on."""
+    if (folder / CONFIG).exists():
+        raise ModelError(
+            f"{folder} already holds a trained model; choose another --out, or remove it"
+        )
+    if (folder / TRAINING).exists() and not resume:
+        raise ModelError(
+            f"{folder} holds an interrupted training; go on with --resume, or remove it first"
+        )
+
+
+def train(
+    text: Text,
+    out: str | Path,
+    *,
+    tokens: int = 2_000_000,
+    valid: Text | None = None,
+    network: NetworkConfig = NetworkConfig(),
+    config: TrainingConfig = TrainingConfig(),
+    tokenizer: WordSplitter = Tokenizer(),
+    resume: bool = False,
+    show: Callable[[Progress, int], None] = lambda progress, total: None,
+) -> Pretrained:
+    """Train a network on the first `tokens` words of a text, into the folder `out`, and load it.
+
+    Without a text to validate on, the words that follow do. `show` hears how far it is, and how
+    many words all epochs have together.
+    """
+    if not isinstance(out, str | Path):
+        raise SettingError(f"out is {out!r}; give the path of a new folder, as str or Path")
+    folder = Path(out)
+    check_folder(folder, resume=resume)  # before an hour of reading, not after
+    held = None if valid is None else read_sentences(as_lines(valid), tokenizer)
+    ready = training_text(read_sentences(as_lines(text), tokenizer), tokens, held)
+    for progress in train_model(folder, ready, tokenizer, network, config, resume=resume):
+        show(progress, len(ready.words) * config.epochs)
+    return load_model(folder)
+
+
+def train_model(
+    folder: Path,
+    text: TrainingText,
+    tokenizer: Splitter,
+    network: NetworkConfig,
+    config: TrainingConfig,
+    *,
+    resume: bool = False,
+    save_every: float = 60.0,
+) -> Generator[Progress]:
+    """Train into `folder`, yielding the curve; the state is saved each `save_every` seconds.
+
+    With `resume`, an interrupted run goes on and ends where it would have ended; without one to
+    resume, it starts from the beginning.
+    """
+    check_folder(folder, resume=resume)
+    end = int(text.vocabulary.lookup([SENTENCE_END])[0])
+    trainer = Trainer(text.words, text.counts, end, network, config)
+    folder.mkdir(parents=True, exist_ok=True)
+    resume_training(folder, trainer, text)
+    size = text.vocabulary.base_size
+    valid = np.where(text.valid < 0, size, text.valid)
+    saved = time.monotonic()
+    with training_threads():
+        for progress in trainer.run(valid):
+            if progress.valid_perplexity is not None or time.monotonic() - saved > save_every:
+                save_training(folder, trainer, text)
+                saved = time.monotonic()
+            yield progress
+    _save_model(folder, trainer, network, text, tokenizer)
+
+
+def _save_model(
     folder: Path,
     trainer: Trainer,
     network: NetworkConfig,
     text: TrainingText,
-    tokenizer: Tokenizer,
+    tokenizer: Splitter,
 ) -> None:
     """Write the best weights and all that goes with them, then remove the training state."""
     vocabulary = text.vocabulary
@@ -45,7 +135,7 @@ def save_model(
     write_text_aside(folder / VOCABULARY, vocabulary.to_text())
     curve = "".join(json.dumps(asdict(line)) + "\n" for line in trainer.curve)
     write_text_aside(folder / CURVE, curve)
-    save_text(folder, vocabulary, text.words)
+    write_words(folder / TEXT, text.words, vocabulary.to_text().encode())
     config = {
         "format": FORMAT,
         "kind": "unbounded recurrent model",
@@ -138,7 +228,7 @@ def _settings(trainer: Trainer) -> dict[str, Any]:
 
 def fingerprint(text: TrainingText) -> int:
     """A checksum of a text: the same words to train and to validate on, in the same order."""
-    value = text_checksum(text.vocabulary, text.words)
+    value = words_checksum(text.words, text.vocabulary.to_text().encode())
     return zlib.crc32(np.ascontiguousarray(text.valid, np.int64).tobytes(), value)
 
 
