@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from unbounded.errors import StoreError as StoreError
     from unbounded.errors import TrainingError as TrainingError
     from unbounded.errors import UnboundedError as UnboundedError
+    from unbounded.evaluation.evaluate import EvaluationConfig as EvaluationConfig
+    from unbounded.evaluation.evaluate import evaluate as evaluate
     from unbounded.experts import Kernel as Kernel
     from unbounded.integrations.transformers_generate import Writer as Writer
-    from unbounded.jobs import EvaluationConfig as EvaluationConfig
-    from unbounded.jobs import evaluate as evaluate
     from unbounded.lm import NetworkConfig as NetworkConfig
     from unbounded.lm import TrainingConfig as TrainingConfig
     from unbounded.lm import TransformerConfig as TransformerConfig
@@ -65,7 +65,7 @@ _WHERE = {
         "TrainingError",
         "UnboundedError",
     ),
-    "unbounded.jobs": ("EvaluationConfig", "evaluate"),
+    "unbounded.evaluation.evaluate": ("EvaluationConfig", "evaluate"),
     "unbounded.memory": ("Budget", "Memory", "Prediction", "open"),
     "unbounded.memory.sharded_memory": ("open_sharded",),
     "unbounded.lm": (
