@@ -24,19 +24,19 @@ LINES = [Line("made", number, line) for number, line in enumerate(TEXT.splitline
 WORDS = sum(len(Tokenizer().words(line.text)) + 1 for line in LINES)
 
 
-def scored(size: int, watcher: Callable[[ScoredBlock], None]) -> None:
+def scored(size: int, *watchers: Callable[[ScoredBlock], None]) -> None:
     model = pretrained()
     rows = make_rows(["static", "unbounded"], closed=True)
     online = build_online(model, None, ["static", "uniform", "unbounded"], MemoryConfig())
     stream = blocks(read_sentences(LINES, model.tokenizer), size)
-    list(progressive(online, stream, rows, every=10**6, watchers=[watcher]))
+    list(progressive(online, stream, rows, every=10**6, watchers=watchers))
 
 
 def test_gains_are_of_whole_words_however_the_stream_is_cut() -> None:
     found = {}
     for size in (1, 3, 64):
         gains, keeper = Gains("static", "unbounded", pretrained().tokenizer), Keeper()
-        scored(size, lambda block, both=(gains, keeper): [each(block) for each in both])  # type: ignore[misc]
+        scored(size, gains, keeper)
         every = gains.most(99) + gains.most(99, lost=True)
         found[size] = {gain.word: (gain.times, gain.nats) for gain in every}
         assert found[size].keys() <= set(re.findall(r"'?\w+|[,;]", TEXT))

@@ -86,8 +86,8 @@ class Gains:
         self._pieces: list[str] = []
         self._waiting = np.zeros(0)
         self._numbers: dict[str, int] = {}
-        self._nats = np.zeros(0)
-        self._times = np.zeros(0, np.int64)
+        self._nats: np.ndarray = np.zeros(0)
+        self._times: np.ndarray = np.zeros(0, np.int64)
 
     def __call__(self, block: ScoredBlock) -> None:
         """Add up a block."""
@@ -100,8 +100,8 @@ class Gains:
         if not words:
             return
         ids = np.array([self._numbers.setdefault(w, len(self._numbers)) for w in words], np.int64)
-        nats = np.bincount(ids, gained, len(self._numbers))
-        times = np.bincount(ids, minlength=len(self._numbers))
+        nats: np.ndarray = np.bincount(ids, gained, len(self._numbers))
+        times: np.ndarray = np.bincount(ids, minlength=len(self._numbers))
         nats[: len(self._nats)] += self._nats
         times[: len(self._times)] += self._times
         self._nats, self._times = nats, times
