@@ -74,6 +74,7 @@ bench: setup
 
 docs: setup
 	$(BIN)/python docs/make_cli_page.py
+	$(BIN)/python -m experiments all --draw-only
 
 # Lines a file, so that growth is seen; only 400 in one file fails (tests/docs/test_tree.py).
 size:

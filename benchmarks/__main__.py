@@ -219,7 +219,7 @@ def _model(folder: Path | None) -> "Pretrained":
 @contextmanager
 def _text(texts: list[str] | None, model: "Pretrained", tokens: int) -> "Iterator[Iterable[Line]]":
     from benchmarks.text import DEMO
-    from unbounded.jobs import readable_twice
+    from unbounded.evaluation.evaluate import readable_twice
 
     if not texts:
         yield DEMO

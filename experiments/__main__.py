@@ -63,9 +63,9 @@ def experiments(
     What is finished is kept, and not run again. Tables, figures and docs/reproduce.md are drawn
     from all results there are, at every scale.
     """
-    from experiments.experiments import load_experiment
+    from experiments.config import load_experiment
     from experiments.page import draw_all
-    from experiments.run import run_experiment, run_spread
+    from experiments.run import Place, run_experiment, run_spread
     from unbounded.evaluation.figures import require_matplotlib
     from unbounded.presets import set_threads
 
@@ -81,6 +81,7 @@ def experiments(
         raise typer.BadParameter("--corpora is missing; name the folder of the texts")
     set_threads(threads)
     loaded = [load_experiment(configs / f"{name}.toml", scale) for name in names]
+    place = Place(corpora.absolute(), (work / scale).absolute(), threads)
     cells = sum(len(experiment.cells) for experiment in loaded)
     done = 0
 
@@ -90,9 +91,8 @@ def experiments(
     for experiment in loaded:
         results = configs / "results" / f"{experiment.name}-{scale}.jsonl"
         if engine is None:
-            running = run_experiment(experiment, corpora, work / scale, results, meters)
+            running = run_experiment(experiment, place, results, meters)
         else:
-            place = corpora.absolute(), (work / scale).absolute(), threads
             running = run_spread(experiment, place, results, engine)
         for result in running:
             done += 1

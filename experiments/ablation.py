@@ -3,15 +3,13 @@
 from collections.abc import Callable, Mapping
 from typing import Any, final
 
-from experiments.cells import Cell, run_cell
-from experiments.corpora import Corpora
-from experiments.markup import Entry, Grid, Line, Part
-from experiments.results import Found
-from experiments.tables import domain_order, notes, spoken
+from experiments.cells import run_cell
+from experiments.config import Cell
+from experiments.corpora import Corpora, domain_order, spoken
+from experiments.results import Found, notes
 from unbounded.evaluation.metrics import Tally, surprise
-from unbounded.evaluation.progressive import ScoredBlock
-from unbounded.evaluation.rows import Row
-from unbounded.evaluation.tables import minus
+from unbounded.evaluation.rows import Row, ScoredBlock
+from unbounded.evaluation.tables import Entry, Grid, Line, Part, minus
 from unbounded.lm import Pretrained
 
 PARTS: Mapping[str, tuple[str, ...]] = {

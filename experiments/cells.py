@@ -1,16 +1,17 @@
 """One cell of a table: train on one domain, read another under every row, keep what came out."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from experiments.config import Cell, TrainingScale
 from experiments.corpora import SEED, Corpora
-from unbounded.corpus import Reader, Tokenizer, read_sentences
+from unbounded.corpus import Reader, Tokenizer, blocks, read_sentences
+from unbounded.default import trained_model
+from unbounded.evaluation.evaluate import EvaluationConfig, evaluate
 from unbounded.evaluation.evaluation import Evaluation
-from unbounded.evaluation.progressive import Watcher
-from unbounded.evaluation.rows import USUAL
-from unbounded.jobs import EvaluationConfig, evaluate, trained_model
+from unbounded.evaluation.rows import Watcher
 from unbounded.lm import (
     NetworkConfig,
     Pretrained,
@@ -20,31 +21,6 @@ from unbounded.lm import (
     training_text,
 )
 from unbounded.presets import MemoryConfig
-
-
-@dataclass(frozen=True)
-class Cell:
-    """Which domain to train on, which to read, how much, and with which rows."""
-
-    train: str
-    test: str
-    tokens: int
-    rows: tuple[str, ...] = USUAL
-    mixture: str = "both"
-    index: str = "auto"
-    k: int = 1024
-    key: str = "normalized"
-    """What the memory is searched by; see `reproduce.keys`. Rows know hidden and normalized."""
-    units: int = NetworkConfig.units
-    """How wide the network is."""
-
-
-@dataclass(frozen=True)
-class TrainingScale:
-    """How long the static models train; the paper's, and a smaller one that keeps the shape."""
-
-    tokens: int
-    epochs: int
 
 
 def model_for(
@@ -108,4 +84,25 @@ def _curve(evaluation: Evaluation) -> dict[str, Any]:
             row.name: [round(point.points[row.name].recent_perplexity, 4) for point in points]
             for row in evaluation.rows
         },
+    }
+
+
+def run_vocabulary(cell: Cell, model: Pretrained, corpora: Corpora) -> dict[str, Any]:
+    """Count; nothing is predicted."""
+    met = model.vocabulary.copy()
+    own: set[str] = set()
+    tokens = oov = 0
+    text = Reader([corpora.text(cell.test, "test")])
+    for block in blocks(read_sentences(text, model.tokenizer), 8192, cell.tokens):
+        ids = met.encode(block.words)
+        own.update(block.words)
+        tokens += len(ids)
+        oov += int((ids >= met.base_size).sum())
+    return {
+        "cell": asdict(cell),
+        "seed": SEED,
+        "tokens": tokens,
+        "types": len(own),
+        "vocabulary": len(met),
+        "oov_rate": oov / max(tokens, 1),
     }

@@ -6,13 +6,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from experiments import ablation, bits, dynamic_evaluation, figures, paper, tables
-from experiments.curves import Curve, best_scale, by_neighbors, by_sharpness, by_words
-from experiments.markup import Grid
-from experiments.results import Found, find_results
-from experiments.tables import Numbers, numbers, spoken
+from experiments import ablation, compressors, figures, paper, tables
+from experiments.corpora import spoken
+from experiments.figures import Curve, best_scale, by_neighbors, by_sharpness, by_words
+from experiments.results import Found, find_results, notes, numbers
+from experiments.tables import Numbers
 from unbounded.evaluation.rows import TITLES
-from unbounded.evaluation.tables import minus
+from unbounded.evaluation.tables import Grid, minus
 from unbounded.experts import Kernel
 
 TITLE2 = "Table 2. Perplexity of a model trained on news 2007, tested on news 2007 to 2011"
@@ -84,7 +84,7 @@ def contents(results: Path, *scales: str) -> Iterator[Block]:
     nearest = find("figure1", *scales)
     yield Heading("Figure 1: number of neighbors, and kernels")
     drawn = _nearest_pictures(nearest)
-    yield from drawn or tables.notes(nearest)
+    yield from drawn or notes(nearest)
     if drawn:
         yield _nearest_gain(by_neighbors(nearest))
         yield tables.neighbors_grid(nearest)
@@ -92,21 +92,21 @@ def contents(results: Path, *scales: str) -> Iterator[Block]:
     reading = [find(name, *scales) for name in ("figure2", "table2", "table3")]
     yield Heading("Figure 2: words read")
     drawn = _reading_pictures(reading)
-    yield from drawn or tables.notes(reading[0])
+    yield from drawn or notes(reading[0])
     if drawn:
         yield _reading_gain(by_words(reading))
         for one in reading:
             if one.cells and one.scale == best_scale(reading):
-                yield f"From the results of {one.name}. {' '.join(tables.notes(one))}"
+                yield f"From the results of {one.name}. {' '.join(notes(one))}"
     yield Heading("Beside the paper: dynamic evaluation")
-    yield dynamic_evaluation.COMPARED
-    yield dynamic_evaluation.dynamic_grid(find("dynamic", *scales))
+    yield tables.DYNAMIC
+    yield tables.dynamic_grid(find("dynamic", *scales))
     yield Heading("Beside the paper: what each part is worth")
     yield ablation.COMPARED
     yield ablation.ablation_grid(find("ablation", *scales))
     yield Heading("Beside the paper: the open protocol, against compressors")
-    yield bits.COMPARED
-    yield bits.bits_grid(find("compressors", *scales))
+    yield compressors.COMPARED
+    yield compressors.bits_grid(find("compressors", *scales))
 
 
 _PERPLEXITIES: dict[str, Numbers] = {"table2": paper.TABLE2, "table3": paper.TABLE3}
@@ -116,8 +116,8 @@ _TABLES: dict[str, Callable[[Found], Grid]] = {
     "table3": lambda found: tables.perplexity_grid(found, paper.TABLE3, TITLE3),
     "table4": tables.seconds_grid,
     "ablation": ablation.ablation_grid,
-    "dynamic": dynamic_evaluation.dynamic_grid,
-    "compressors": bits.bits_grid,
+    "dynamic": tables.dynamic_grid,
+    "compressors": compressors.bits_grid,
 }
 
 

@@ -35,6 +35,16 @@ SOURCES = {
 }
 
 
+def spoken(domain: str) -> str:
+    """A domain as people write it: `news-2007` is news 2007."""
+    return domain.replace("-", " ")
+
+
+def domain_order(domain: str) -> tuple[int, str]:
+    """Where a domain comes in a table: as in `SOURCES`, others after those by name."""
+    return (list(SOURCES).index(domain) if domain in SOURCES else len(SOURCES), domain)
+
+
 @final
 class Corpora:
     """Texts by name, prepared once in a working folder and then read from there.

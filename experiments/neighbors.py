@@ -1,4 +1,4 @@
-"""Figure 1: the same search, cut after 1, 2, 4, … neighbors; and other kernels over it."""
+"""Figure 1: the same search, cut after 1, 2, 4, … neighbors; other kernels; and other keys."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
@@ -6,20 +6,27 @@ from typing import Any, final
 
 import numpy as np
 
-from experiments.cells import Cell
+from experiments.config import Cell
 from experiments.corpora import SEED, Corpora
-from experiments.keys import Keys
 from unbounded.corpus import Reader, blocks, read_sentences
 from unbounded.datastore import IndexedDatastore, Neighbors
+from unbounded.errors import SettingError
 from unbounded.evaluation.metrics import Tally, surprise
 from unbounded.experts import Kernel, Static, Uniform, Unigram
 from unbounded.experts.distribution import Sparse
-from unbounded.lm import Pretrained
+from unbounded.experts.expert import unit_length
+from unbounded.lm import LanguageModel, Pretrained
 from unbounded.mixture import Online
 from unbounded.presets import INDEXES
-from unbounded.types import Ids, Probs, Table
+from unbounded.shapes import Float
+from unbounded.types import Hidden, Ids, Probs, Table
 
 SHARPNESS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0)
+
+KEYS = ("hidden", "normalized", "cell", "both", "pca")
+
+_SAMPLE = 16_384
+"""States of the training text that axes are fitted to."""
 
 
 @final
@@ -101,3 +108,50 @@ def _votes(
         name: Sparse(found.words[:, :k], kernel.weights(found.squared[:, :k]), size).prob(ids)
         for name, (k, kernel) in asked.items()
     }
+
+
+@final
+class Keys:
+    """The key of each step: the hidden state as it is (the paper's), scaled to length one, the
+    LSTM's cell state, hidden and cell state side by side, or the half of all directions in which
+    normalized states of the training text differ most."""
+
+    def __init__(self, name: str, lm: LanguageModel, text: Ids | None = None) -> None:
+        if name not in KEYS:
+            raise SettingError(f"key {name!r} is unknown; use one of {', '.join(KEYS)}")
+        self._name = name
+        self._lm = lm
+        _, self._state = lm.start()
+        if name in ("cell", "both") and len(self._state) < 2:
+            raise SettingError(f"key {name!r} needs an LSTM; this network has no cell state")
+        self.width = lm.width * (2 if name == "both" else 1)
+        if name == "pca":
+            self._axes = _axes(lm, text)
+            self.width = self._axes.shape[1]
+
+    def of(self, hidden: Hidden, words: Ids) -> Float[np.ndarray, "n width"]:
+        """The keys before each word, given the hidden states before each word."""
+        if self._name == "hidden":
+            return hidden
+        if self._name == "normalized":
+            return unit_length(hidden)
+        if self._name == "pca":
+            turned: Hidden = unit_length(hidden) @ self._axes
+            return turned
+        # The network hands out hidden states only; its cell state is in what it carries on.
+        cells = np.empty_like(hidden)
+        for t in range(len(words)):
+            cells[t] = self._state[1].ravel()
+            _, self._state = self._lm.advance(self._state, words[t : t + 1])
+        return cells if self._name == "cell" else np.concatenate([hidden, cells], axis=1)
+
+
+def _axes(lm: LanguageModel, text: Ids | None) -> Float[np.ndarray, "d half"]:
+    """The directions in which a sample of states differs most, half of all, side by side."""
+    if text is None or not len(text):
+        raise SettingError("key 'pca' needs the training text, which this model does not keep")
+    first, state = lm.start()
+    states = unit_length(np.concatenate([first, lm.advance(state, text[:_SAMPLE])[0]]))
+    _, directions = np.linalg.eigh(np.cov(states.T))
+    axes: np.ndarray = np.ascontiguousarray(directions[:, -(lm.width // 2) :], np.float32)
+    return axes

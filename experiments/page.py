@@ -8,10 +8,11 @@ from pathlib import Path
 from string import Template
 
 from experiments import figures
+from experiments.config import SCALES
 from experiments.contents import Block, Heading, Picture, contents, grids, pictures
-from experiments.experiments import SCALES
-from experiments.markup import Grid, escape_markdown, html, latex, markdown
 from unbounded.errors import SettingError
+from unbounded.evaluation.figures import write_figure
+from unbounded.evaluation.tables import Grid, escape_markdown, html, latex, markdown
 from unbounded.files import write_text_aside
 
 BEGIN = "<!-- tables -->"
@@ -135,4 +136,7 @@ def _write_tables(results: Path, scale: str) -> Iterable[Path]:
 
 def _write_figures(results: Path, scale: str) -> Iterable[Path]:
     for picture in pictures(results, scale):
-        yield from figures.save(picture.draw(), results / "figures" / picture.name)
+        figure, stem = picture.draw(), results / "figures" / picture.name
+        yield from (
+            write_figure(figure, stem.with_name(f"{stem.name}.{s}")) for s in ("svg", "png")
+        )

@@ -1,15 +1,19 @@
 """Results as JSON lines: what was run, at which commit, on what machine, and what came out."""
 
 import json
+import math
 import os
 import platform
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+from experiments.corpora import spoken
+from experiments.paper import Pair
 
 # Results keep the names that experts had when they were measured.
 _NAMES = {
@@ -73,6 +77,51 @@ def find_results(folder: Path, name: str, *scales: str) -> Found:
     return Found(name, scales[0], {})
 
 
+def numbers(found: Found, key: str) -> dict[Pair, dict[str, float]]:
+    """One figure of every row of every cell, where there is one.
+
+    >>> numbers(Found("t", "small", {("a", "b"): {"rows": [{"name": "static", "x": 2}]}}), "x")
+    {('a', 'b'): {'static': 2.0}}
+    """
+    return {
+        pair: {
+            row["name"]: float(row[key])
+            for row in result.get("rows", ())
+            if isinstance(row.get(key), int | float) and math.isfinite(row[key])
+        }
+        for pair, result in found.cells.items()
+    }
+
+
+def notes(found: Found) -> tuple[str, ...]:
+    """Where a table's numbers come from: scale, training, words a cell, commits."""
+    if not found.cells:
+        return ("No results yet.",)
+    results = found.cells.values()
+    trainings = {
+        f"{training['tokens']:,} words, {training['epochs']} epochs"
+        for training in (result.get("training") for result in results)
+        if training
+    }
+    words = {f"{result['tokens']:,}" for result in results}
+    each = (
+        f"{min(words)} in each cell"
+        if len(words) == 1
+        else ", ".join(
+            f"{result['tokens']:,} ({spoken(train)} → {spoken(test)})"
+            for (train, test), result in found.cells.items()
+        )
+    )
+    fitted = {f"{result['fitted_on']:,}" for result in results if result.get("fitted_on")}
+    commits = listed(map(_commit, results))
+    changed = " (+: with changes not committed)" if "+" in commits else ""
+    return (
+        f"Scale “{found.scale}”: trained on {listed(trainings)}. Test words: {each}."
+        + (f" Fixed weights: fitted on the {listed(fitted)} words before those." * bool(fitted))
+        + f" Cells with a result: {len(found.cells)}. Commits: {commits}{changed}.",
+    )
+
+
 def circumstances(folder: Path) -> dict[str, Any]:
     """The commit (and whether files had changed since), the time and the machine."""
 
@@ -89,3 +138,12 @@ def circumstances(folder: Path) -> dict[str, Any]:
         "machine": f"{os.cpu_count()} cores, {platform.machine()}",
         "python": platform.python_version(),
     }
+
+
+def _commit(result: Mapping[str, Any]) -> str:
+    return f"{result.get('commit') or 'unknown'}{'+' * bool(result.get('changed'))}"
+
+
+def listed(values: Iterable[str]) -> str:
+    """Each once, in order."""
+    return ", ".join(sorted(set(values))) or "unknown"

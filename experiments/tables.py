@@ -1,20 +1,24 @@
 """The paper's tables with our numbers beside its own, made from results and from nothing else."""
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
 
 from experiments import paper
-from experiments.corpora import SOURCES
-from experiments.curves import Curve, all_sharpnesses, by_neighbors, by_sharpness
-from experiments.markup import Entry, Grid, Line, Part
+from experiments.corpora import domain_order, spoken
+from experiments.figures import Curve, all_sharpnesses, by_neighbors, by_sharpness
 from experiments.paper import Pair
-from experiments.results import Found
+from experiments.results import Found, listed, notes, numbers
 from unbounded.evaluation.rows import TITLES, USUAL
-from unbounded.evaluation.tables import change, minus
+from unbounded.evaluation.tables import Entry, Grid, Line, Part, change, minus
 
 Numbers = Mapping[Pair, Mapping[str, float]]
 """One number a row, for each training and test domain."""
+
+DYNAMIC = (
+    "Dynamic evaluation (Krause et al., 2018) goes on training the network on the text that it "
+    "reads. Both columns are of one run, the times in microseconds of wall clock a word, at the "
+    "paper’s scale with one thread. From a second thread dynamic evaluation gains nothing, all "
+    "together a quarter of its time (docs/log.md)."
+)
 
 PAPER = "paper"
 ONLINE = "ours, online"
@@ -110,7 +114,7 @@ def seconds_grid(found: Found) -> Grid:
     ]
     machines = {str(result.get("machine", "unknown")) for result in found.cells.values()}
     measured = (
-        f"Measured on {_listed(machines)}, and scaled to {paper.TOKENS:,} words from those "
+        f"Measured on {listed(machines)}, and scaled to {paper.TOKENS:,} words from those "
         "actually read; the paper names no machine."
     )
     return Grid(
@@ -153,56 +157,6 @@ def kernels_grid(found: Found) -> Grid:
     )
 
 
-def numbers(found: Found, key: str) -> dict[Pair, dict[str, float]]:
-    """One figure of every row of every cell, where there is one.
-
-    >>> numbers(Found("t", "small", {("a", "b"): {"rows": [{"name": "static", "x": 2}]}}), "x")
-    {('a', 'b'): {'static': 2.0}}
-    """
-    return {
-        pair: {
-            row["name"]: float(row[key])
-            for row in result.get("rows", ())
-            if isinstance(row.get(key), int | float) and math.isfinite(row[key])
-        }
-        for pair, result in found.cells.items()
-    }
-
-
-def notes(found: Found) -> tuple[str, ...]:
-    """Where a table's numbers come from: scale, training, words a cell, commits."""
-    if not found.cells:
-        return ("No results yet.",)
-    results = found.cells.values()
-    trainings = {
-        f"{training['tokens']:,} words, {training['epochs']} epochs"
-        for training in (result.get("training") for result in results)
-        if training
-    }
-    words = {f"{result['tokens']:,}" for result in results}
-    each = (
-        f"{min(words)} in each cell"
-        if len(words) == 1
-        else ", ".join(
-            f"{result['tokens']:,} ({spoken(train)} → {spoken(test)})"
-            for (train, test), result in found.cells.items()
-        )
-    )
-    fitted = {f"{result['fitted_on']:,}" for result in results if result.get("fitted_on")}
-    commits = _listed(map(_commit, results))
-    changed = " (+: with changes not committed)" if "+" in commits else ""
-    return (
-        f"Scale “{found.scale}”: trained on {_listed(trainings)}. Test words: {each}."
-        + (f" Fixed weights: fitted on the {_listed(fitted)} words before those." * bool(fitted))
-        + f" Cells with a result: {len(found.cells)}. Commits: {commits}{changed}.",
-    )
-
-
-def spoken(domain: str) -> str:
-    """A domain as people write it: `news-2007` is news 2007."""
-    return domain.replace("-", " ")
-
-
 def _part(
     title: str, domains: Sequence[str], curves: Sequence[Curve], shown: Callable[[float], str]
 ) -> Part:
@@ -235,14 +189,6 @@ def _percent(ratio: float) -> str:
     return minus(f"{ratio:+.1%}")
 
 
-def _commit(result: Mapping[str, Any]) -> str:
-    return f"{result.get('commit') or 'unknown'}{'+' * bool(result.get('changed'))}"
-
-
-def _listed(values: Iterable[str]) -> str:
-    return ", ".join(sorted(set(values))) or "unknown"
-
-
 def _pairs(*sources: Iterable[Pair]) -> list[Pair]:
     """Every pair that some source has, once, in the order of training and test domains."""
     return sorted(
@@ -250,6 +196,28 @@ def _pairs(*sources: Iterable[Pair]) -> list[Pair]:
     )
 
 
-def domain_order(domain: str) -> tuple[int, str]:
-    """Where a domain comes in a table: as in `SOURCES`, others after those by name."""
-    return (list(SOURCES).index(domain) if domain in SOURCES else len(SOURCES), domain)
+def dynamic_grid(found: Found) -> Grid:
+    """One line a cell: perplexity and time of both, and what everything together saves."""
+    perplexity, seconds = numbers(found, "perplexity"), numbers(found, "seconds_per_token")
+    lines = []
+    for train, test in sorted(found.cells, key=lambda pair: (pair[0], domain_order(pair[1]))):
+        scored, took = perplexity[train, test], seconds[train, test]
+        if not {"dynamic", "full"} <= scored.keys() & took.keys():
+            continue
+        entries = (
+            Entry(spoken(test)),
+            Entry(f"{scored['dynamic']:,.1f}", best=scored["dynamic"] < scored["full"]),
+            Entry(f"{scored['full']:,.1f}", best=scored["full"] < scored["dynamic"]),
+            Entry(minus(f"{scored['full'] / scored['dynamic'] - 1:+.1%}")),
+            Entry(f"{1e6 * took['dynamic']:,.0f}"),
+            Entry(f"{1e6 * took['full']:,.0f}"),
+            Entry(f"{took['dynamic'] / took['full']:.1f}"),
+        )
+        lines.append(Line(spoken(train), entries))
+    both = (TITLES["dynamic"], TITLES["full"])
+    return Grid(
+        "All together against dynamic evaluation",
+        ("trained on", "tested on", *both, "change", *(f"µs, {name}" for name in both), "times"),
+        (Part("", tuple(lines)),),
+        notes(found),
+    )

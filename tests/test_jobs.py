@@ -9,8 +9,8 @@ import pytest
 from tests.lm.test_training import NETWORK
 from unbounded.corpus import Line, Tokenizer, demo_text, read_sentences
 from unbounded.errors import SettingError
+from unbounded.evaluation.evaluate import EvaluationConfig, evaluate
 from unbounded.experts import NGram
-from unbounded.jobs import EvaluationConfig, evaluate
 from unbounded.lm import Pretrained, TrainingConfig, load_model, train_model, training_text
 from unbounded.presets import MemoryConfig, build_online
 

@@ -28,8 +28,8 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 if TYPE_CHECKING:
     from unbounded.corpus import Pretokenized, Reader, Tokenizer
+    from unbounded.evaluation.evaluate import EvaluationConfig, evaluate
     from unbounded.integrations.transformers_generate import Writer
-    from unbounded.jobs import EvaluationConfig, evaluate
     from unbounded.lm import (
         NetworkConfig,
         TrainingConfig,
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "Budget": "unbounded.memory",
-    "EvaluationConfig": "unbounded.jobs",
+    "EvaluationConfig": "unbounded.evaluation.evaluate",
     "Memory": "unbounded.memory",
     "MemoryConfig": "unbounded.presets",
     "NetworkConfig": "unbounded.lm",
@@ -56,7 +56,7 @@ _HOME = {
     "Writer": "unbounded.integrations.transformers_generate",
     "backup": "unbounded.store.backup",
     "build_online": "unbounded.presets",
-    "evaluate": "unbounded.jobs",
+    "evaluate": "unbounded.evaluation.evaluate",
     "from_transformers": "unbounded.lm",
     "load": "unbounded.lm",
     "open": "unbounded.memory",

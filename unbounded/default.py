@@ -1,29 +1,62 @@
-"""The model for who has none: small, trained once on the built-in texts, kept for all memories."""
+"""Models trained once and then kept; among them the default, for who has none."""
 
 import fcntl
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from itertools import chain, zip_longest
 from pathlib import Path
 
 from unbounded.corpus import Line, Tokenizer, demo_text, read_sentences
 from unbounded.errors import ModelError
 from unbounded.files import cache_folder
-from unbounded.jobs import trained_model
 from unbounded.lm import (
     NetworkConfig,
     Pretrained,
     Progress,
     TrainingConfig,
     TrainingText,
+    load_model,
     training_text,
 )
-from unbounded.lm.model_folder import CONFIG
+from unbounded.lm.model_folder import CONFIG, keep_text
 
 TOKENS = 600_000
 NETWORK = NetworkConfig(units=128)
 TRAINING = TrainingConfig(epochs=3, learning_rate=0.1, dropout=0.1)
+
+
+def trained_model(
+    folder: Path,
+    text: Callable[[Tokenizer], TrainingText],
+    network: NetworkConfig,
+    config: TrainingConfig,
+    show: Callable[[Progress, int], None],
+) -> Pretrained:
+    """The model in `folder`: opened if it is there, trained (or trained on) if not.
+
+    `text` is only asked for when there is something to train, or when a model lacks the words it
+    was trained on; `show` hears how far it is, and how many words all epochs have together.
+    """
+    if not (folder / CONFIG).exists():
+        from unbounded.lm import train_model
+
+        tokenizer = Tokenizer()
+        ready = text(tokenizer)
+        total = len(ready.words) * config.epochs
+        for progress in train_model(folder, ready, tokenizer, network, config, resume=True):
+            show(progress, total)
+    model = load_model(folder)
+    had = model.config["training"]
+    for name, asked in asdict(config).items():
+        if had[name] != asked:
+            raise ModelError(
+                f"{folder} was trained with {name} {had[name]}, not {asked}; remove it to train it "
+                "again, or choose another place"
+            )
+    assert isinstance(model.tokenizer, Tokenizer)
+    return model if model.text is not None else keep_text(folder, model, text(model.tokenizer))
 
 
 def default_folder() -> Path:

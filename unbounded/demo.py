@@ -7,8 +7,9 @@ from typing import Any
 
 from unbounded.corpus import Line, Tokenizer, read_sentences
 from unbounded.corpus.builtin import demo_text
+from unbounded.default import trained_model
+from unbounded.evaluation.evaluate import EvaluationConfig, evaluate
 from unbounded.evaluation.evaluation import Evaluation
-from unbounded.jobs import EvaluationConfig, evaluate, trained_model
 from unbounded.lm import (
     NetworkConfig,
     Pretrained,

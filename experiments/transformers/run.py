@@ -1,6 +1,6 @@
 """Evaluate a transformer with an unbounded memory on domains of the corpora, a line a result.
 
-    python experiments/transformers/run.py MODEL --corpora DIR --domains wiki,news-2008 \
+    python -m experiments.transformers.run MODEL --corpora DIR --domains wiki,news-2008 \
         --words 100k --first 25k --rows static,knnlm,unbounded,full
 
 The first words of a domain's training part are read first and not scored: they are the whole
@@ -9,16 +9,15 @@ Results go to experiments/results/transformers/cells.jsonl; a cell that has one 
 """
 
 import argparse
-import json
-import subprocess
 import time
 from pathlib import Path
 from typing import Any
 
 from experiments.corpora import Corpora
+from experiments.results import append_result, read_results
 from unbounded.console import parse_size, say
 from unbounded.corpus import Line, Reader, Tokenizer
-from unbounded.jobs import EvaluationConfig, evaluate
+from unbounded.evaluation.evaluate import EvaluationConfig, evaluate
 from unbounded.lm import Pretrained, TransformerConfig, load_model
 from unbounded.presets import MemoryConfig, set_threads
 
@@ -67,18 +66,8 @@ def run(model: Pretrained, texts: Corpora, cell: dict[str, Any]) -> dict[str, An
         {"tokens": at.tokens, **{name: point.perplexity for name, point in at.points.items()}}
         for at in found.checkpoints
     ]
-    return {"cell": cell, "result": found.to_json(), "curve": curve, **_where(began)}
-
-
-def _where(began: float) -> dict[str, Any]:
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
-    ).stdout.strip()
-    return {
-        "commit": commit,
-        "seconds": round(time.monotonic() - began),
-        "finished": time.strftime("%Y-%m-%d"),
-    }
+    seconds = round(time.monotonic() - began)
+    return {"cell": cell, "result": found.to_json(), "curve": curve, "seconds": seconds}
 
 
 def main() -> None:
@@ -99,9 +88,7 @@ def main() -> None:
     asked = parser.parse_args()
     set_threads(1)
     texts = Corpora(asked.corpora, asked.work, train_tokens=2_000_000)
-    have = []
-    if asked.results.exists():
-        have = [json.loads(line)["cell"] for line in asked.results.read_text().splitlines()]
+    have = [result["cell"] for result in read_results(asked.results)]
     model = load_model(asked.model, TransformerConfig(context=asked.context, key=asked.key))
     for domain in asked.domains.split(","):
         cell = {
@@ -114,11 +101,8 @@ def main() -> None:
             "context": model.config["network"]["context"],
             "block": asked.block,
         }
-        if cell in have:
-            continue
-        line = json.dumps(run(model, texts, cell))
-        with asked.results.open("a", encoding="utf-8") as file:
-            file.write(f"{line}\n")
+        if cell not in have:
+            append_result(asked.results, run(model, texts, cell))
 
 
 if __name__ == "__main__":

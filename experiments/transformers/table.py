@@ -1,11 +1,13 @@
 """Print the table of docs/transformers.md from the results; runs no model.
 
-python experiments/transformers/table.py
+python -m experiments.transformers.table
 """
 
 import json
 from pathlib import Path
 from typing import Any
+
+from unbounded.evaluation.tables import MISSING, change, markdown, plain
 
 RESULTS = Path(__file__).parents[1] / "results" / "transformers" / "cells.jsonl"
 
@@ -28,13 +30,12 @@ def tables(path: Path = RESULTS) -> str:
 
 
 def _table(cells: list[dict[str, Any]]) -> str:
-    head = f"| {cells[0]['cell']['model']} | " + " | ".join(_head(cell) for cell in cells) + " |"
-    lines = [head, "|---|" + "--:|" * len(cells)]
+    lines = []
     for name, title in TITLES.items():
         found = [_row(cell, name) for cell in cells]
         if any(found):
-            lines.append(f"| {title} | " + " | ".join(entry or "–" for entry in found) + " |")
-    return "\n".join(lines)
+            lines.append((title, [entry or MISSING for entry in found]))
+    return markdown(plain("", [cells[0]["cell"]["model"], *map(_head, cells)], lines))
 
 
 def _head(cell: dict[str, Any]) -> str:
@@ -47,8 +48,8 @@ def _row(cell: dict[str, Any], name: str) -> str:
     if name not in rows:
         return ""
     value, a_word = rows[name]["perplexity"], rows[name]["perplexity_per_word"]
-    change = value / rows["static"]["perplexity"] - 1
-    said = "" if name == "static" else f" ({change:+.1%})".replace("-", "−").replace("%", " %")
+    over = change(value, rows["static"]["perplexity"]).replace("%", " %")
+    said = "" if name == "static" else f" ({over})"
     return f"{value:,.2f}{said}, a word {a_word:,.1f}"
 
 

@@ -1,6 +1,6 @@
 """Train a small GPT-2 shape and its byte-pair vocabulary on a text, on one core, in under an hour.
 
-    python experiments/transformers/train.py TEXT OUT [--words 2M] [--steps 1000] [--threads 1]
+    python -m experiments.transformers.train TEXT OUT [--words 2M] [--steps 1000] [--threads 1]
 
 OUT is a Hugging Face folder when it is done. A run that was interrupted goes on where it was:
 all randomness of a step comes from the seed and the step's number.

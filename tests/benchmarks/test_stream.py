@@ -8,7 +8,7 @@ from benchmarks.scratch import Scratch
 from benchmarks.stream import Stream, Watched
 from benchmarks.text import full_size, words_of
 from unbounded.corpus import Reader
-from unbounded.jobs import EvaluationConfig, evaluate
+from unbounded.evaluation.evaluate import EvaluationConfig, evaluate
 from unbounded.lm import load_model
 from unbounded.presets import MemoryConfig
 

@@ -297,7 +297,7 @@ def test_the_commands_defaults_are_those_of_the_settings() -> None:
 
     from unbounded.cli.evaluate_command import evaluate
     from unbounded.cli.train_command import train
-    from unbounded.jobs import EvaluationConfig
+    from unbounded.evaluation.evaluate import EvaluationConfig
     from unbounded.lm import NetworkConfig, TrainingConfig
     from unbounded.presets import MemoryConfig
 

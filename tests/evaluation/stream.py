@@ -10,8 +10,8 @@ from tests.small import adapted, dynamic
 from tests.toy import ToyModel
 from unbounded.corpus import SENTENCE_END, Block, Vocabulary
 from unbounded.datastore import Flat, IndexedDatastore, Window
-from unbounded.evaluation.evaluation import Evaluation, experts_of, make_rows
-from unbounded.evaluation.progressive import Checkpoint, ScoredBlock, Watcher
+from unbounded.evaluation.evaluation import Checkpoint, Evaluation
+from unbounded.evaluation.rows import ScoredBlock, Watcher, experts_of, make_rows
 from unbounded.experts import Cache, Expert, NGram, Static, Uniform, Unigram
 from unbounded.mixture import Gated
 from unbounded.model import OnlineModel

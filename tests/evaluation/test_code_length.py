@@ -12,8 +12,8 @@ import pytest
 from tests.memory.texts import KNOWN
 from tests.small import SMALL
 from unbounded.corpus import Line, Tokenizer, Vocabulary
+from unbounded.evaluation.evaluate import EvaluationConfig, evaluate
 from unbounded.evaluation.rows import Row
-from unbounded.jobs import EvaluationConfig, evaluate
 from unbounded.lm import Pretrained
 
 ROUNDS = int(os.environ.get("UNBOUNDED_TORTURE", "1"))

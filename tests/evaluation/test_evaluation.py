@@ -18,8 +18,10 @@ from tests.evaluation.stream import (
     some_words,
 )
 from unbounded.errors import CorpusError, SettingError
-from unbounded.evaluation.evaluation import Evaluation, experts_of, fit_rows, make_rows, split_first
+from unbounded.evaluation.evaluate import fit_rows, split_first
+from unbounded.evaluation.evaluation import Evaluation
 from unbounded.evaluation.metrics import FrequencyBuckets
+from unbounded.evaluation.rows import experts_of, make_rows
 from unbounded.mixture import Fixed, fit_weights
 
 

@@ -17,9 +17,9 @@ from tests.evaluation.stream import (
     texts,
     tokens_of,
 )
-from unbounded.evaluation.evaluation import make_rows
+from unbounded.evaluation.evaluation import progressive
 from unbounded.evaluation.metrics import FrequencyBuckets
-from unbounded.evaluation.progressive import progressive
+from unbounded.evaluation.rows import make_rows
 
 
 @given(words=texts, cuts=cuts)

@@ -7,9 +7,9 @@ import pytest
 
 from tests.evaluation.stream import block_of, evaluate, new_model, some_words
 from unbounded.errors import MissingExtra
-from unbounded.evaluation.evaluation import Evaluation, make_rows
+from unbounded.evaluation.evaluation import Evaluation
 from unbounded.evaluation.report import headline, text_table, write_report
-from unbounded.evaluation.rows import TITLES, Row
+from unbounded.evaluation.rows import TITLES, Row, make_rows
 from unbounded.presets import PRESETS as ROWS
 
 HOSTILE = "<script>alert(1)</script>"
@@ -194,7 +194,7 @@ def test_a_page_that_cannot_be_written_leaves_the_old_one(
     evaluation: Evaluation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "report.html").write_text("old")
-    monkeypatch.setattr("unbounded.evaluation.tables.BANDS", ("one too few",))
+    monkeypatch.setattr("unbounded.evaluation.report.BANDS", ("one too few",))
     evaluation.rows[0].bands = ()
     with pytest.raises(IndexError):
         write_report(evaluation, tmp_path / "report.html", "a text")

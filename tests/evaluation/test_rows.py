@@ -4,9 +4,8 @@ from hypothesis import given, settings
 
 from tests.evaluation.stream import Keeper, evaluate, new_model, texts
 from unbounded.errors import SettingError
-from unbounded.evaluation.evaluation import experts_of, make_rows
 from unbounded.evaluation.metrics import BANDS, surprise
-from unbounded.evaluation.rows import TITLES, Row
+from unbounded.evaluation.rows import TITLES, Row, experts_of, make_rows
 from unbounded.mixture import Fixed, fit_weights
 from unbounded.presets import OFFLINE, experts_for
 from unbounded.presets import PRESETS as ROWS

@@ -6,11 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.bits import bits_grid
 from experiments.compressors import COMPRESSORS, _packed, _pyppmd, text_of
-from experiments.markup import markdown
-from experiments.results import find_results
-from tests.experiments.made_up import bits_result, keep
 from unbounded.corpus import Tokenizer
 from unbounded.errors import MissingExtra
 
@@ -28,6 +24,8 @@ def test_what_is_counted_is_what_the_test_text_adds(name: str) -> None:
     before = "".join(f"{n} {SENTENCE}" for n in range(300))
     compress = COMPRESSORS[name]
     assert compress(before.encode()) < len(before) / 4
+    if name == "bzip2 -9":
+        assert compress(before.encode()) == len(bz2.compress(before.encode()))
     one = _packed(name, before, SENTENCE * 20)
     assert one["bytes"] == compress((before + SENTENCE * 20).encode()) - compress(before.encode())
     assert one["bits_per_character"] == pytest.approx(8 * one["bytes"] / len(SENTENCE * 20))
@@ -44,21 +42,8 @@ def test_a_text_read_a_megabyte_ago_is_still_known(name: str) -> None:
     assert again < fresh / 4
 
 
-def test_bzip2_is_the_command_bzip2_9() -> None:
-    assert COMPRESSORS["bzip2 -9"](SENTENCE.encode()) == len(bz2.compress(SENTENCE.encode()))
-
-
 def test_a_missing_package_is_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyppmd", None)
     with pytest.raises(MissingExtra, match=r"pip install 'unbounded\[compressors\]'") as caught:
         _pyppmd()
     assert "\n" not in str(caught.value)
-
-
-def test_the_table_has_compressors_and_rows_and_marks_the_lowest(tmp_path: Path) -> None:
-    keep(tmp_path, "compressors-paper", bits_result("web"), bits_result("wiki", 0.5))
-    text = markdown(bits_grid(find_results(tmp_path, "compressors", "paper")))
-    assert "| xz -9e | 2.000 | **0.500** |" in text
-    assert "| all together | **1.100** | 1.100 |" in text
-    assert "perplexity" not in text
-    assert "No results yet" in markdown(bits_grid(find_results(tmp_path, "compressors", "small")))

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -46,6 +47,11 @@ def test_every_table_and_figure_is_drawn_and_every_link_leads_somewhere(
     docs = tmp_path / "docs"
     written = draw_all(experiments, docs)
     assert all(path.exists() for path in written)
+    figures = {path.name for path in written if path.parent.name == "figures"}
+    stems = ("figure1-kernels", "figure1", "figure2")
+    assert figures == {f"{name}-paper.{suffix}" for name in stems for suffix in ("png", "svg")}
+    for path in (path for path in written if path.suffix == ".svg"):
+        ElementTree.parse(path)
     tables = {path.name for path in written if path.parent.name == "tables"}
     names = [*(f"table{n}" for n in range(1, 5)), "dynamic", "ablation", "compressors"]
     assert tables == {f"{name}-paper.{suffix}" for name in names for suffix in ("md", "tex")}

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from experiments.config import load_experiment
 from experiments.corpora import Corpora
-from experiments.experiments import load_experiment
-from experiments.results import append_result, read_results
-from experiments.run import Meters, run_experiment
-from unbounded.corpus import Reader, Tokenizer, demo_text
+from experiments.results import read_results
+from experiments.run import Place, run_experiment, silent
+from unbounded.corpus import Tokenizer, demo_text
 from unbounded.errors import CorpusError, SettingError
 
 CONFIG = """
@@ -39,13 +39,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture
-def meters() -> Meters:
-    from unbounded.console import meter
-
-    return meter
-
-
 def small_corpora(folder: Path, work: Path) -> Corpora:
     return Corpora(folder, work, train_tokens=3_000, valid_tokens=500)
 
@@ -63,13 +56,9 @@ def test_no_line_is_on_two_sides_and_none_is_lost(folder: Path, tmp_path: Path) 
         assert (laid == every) == (domain == "wiki")  # news is shuffled
         words = sum(len(Tokenizer().words(text)) + 1 for text in parts[0])
         assert 3_000 <= words < 3_200
-
-
-def test_the_shuffle_is_the_same_every_time(folder: Path, tmp_path: Path) -> None:
-    texts = [
-        small_corpora(folder, tmp_path / name).text("news-2007", "train").read_text()
-        for name in ("once", "again")
-    ]
+    # The shuffle is the same every time.
+    again = small_corpora(folder, tmp_path / "again")
+    texts = [made.text("news-2007", "train").read_text() for made in (corpora, again)]
     assert texts[0] == texts[1]
 
 
@@ -84,22 +73,22 @@ def test_a_missing_or_too_short_domain_is_one_clear_line(folder: Path, tmp_path:
 
 @pytest.mark.parametrize("kind", ["rows", "vocabulary", "neighbors", "compressors", "ablation"])
 def test_an_experiment_runs_and_is_not_run_again(
-    folder: Path, tmp_path: Path, meters: Meters, kind: str, monkeypatch: pytest.MonkeyPatch
+    folder: Path, tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("experiments.run.Corpora", lambda f, w, train_tokens: small_corpora(f, w))
     config = tmp_path / "tiny.toml"
     config.write_text(CONFIG.format(kind=kind))
     experiment = load_experiment(config, "small")
-    results = tmp_path / "results.jsonl"
-    running = run_experiment(experiment, folder, tmp_path / "work", results, meters)
+    results, place = tmp_path / "results.jsonl", Place(folder, tmp_path / "work")
+    running = run_experiment(experiment, place, results, silent)
     first = next(running)
     running.close()  # type: ignore[attr-defined]
     assert len(list(read_results(results))) == 1
     # As if the power had gone while the second result was written.
     results.write_bytes(results.read_bytes() + b'{"cell": {"train"')
-    every = list(run_experiment(experiment, folder, tmp_path / "work", results, meters))
+    every = list(run_experiment(experiment, place, results, silent))
     kept = list(read_results(results))
-    assert len(every) == len(kept) == 2
+    assert len(every) == len(kept) == len(results.read_text().splitlines()) == 2
     assert kept[0]["when"] == json.loads(results.read_text().splitlines()[0])["when"]
     assert kept[0]["tokens"] == first["tokens"]
     assert [result["cell"]["test"] for result in every] == ["news-2007", "wiki"]
@@ -130,30 +119,8 @@ def test_a_config_that_is_wrong_is_one_clear_line(
 
 def test_every_committed_config_can_be_read_at_every_scale() -> None:
     configs = sorted((Path(__file__).parents[2] / "experiments").glob("*.toml"))
-    assert [path.stem for path in configs] == [
-        *(
-            "ablation",
-            "compressors",
-            "dynamic",
-            "figure1",
-            "figure2",
-            "keys",
-            "size",
-            "table1",
-            "table2",
-            "table3",
-            "table4",
-        )
-    ]
+    beside = ["ablation", "compressors", "dynamic", "figure1", "figure2", "keys", "size"]
+    assert [path.stem for path in configs] == [*beside, *(f"table{n}" for n in range(1, 5))]
     for path in configs:
         for scale in ("small", "paper"):
             assert load_experiment(path, scale).cells
-
-
-def test_a_result_is_appended_after_the_last_whole_line(tmp_path: Path) -> None:
-    path = tmp_path / "r.jsonl"
-    append_result(path, {"n": 1})
-    path.write_bytes(path.read_bytes() + b'{"n": 2, "torn')
-    append_result(path, {"n": 3})
-    assert [result["n"] for result in read_results(path)] == [1, 3]
-    assert len(path.read_text().splitlines()) == 2

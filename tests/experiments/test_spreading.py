@@ -4,10 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from experiments.experiments import load_experiment
-from experiments.kinds import silent
+from experiments.config import load_experiment
 from experiments.results import append_result, read_results
-from experiments.run import run_experiment, run_spread
+from experiments.run import Place, run_experiment, run_spread, silent
 from tests.cluster.nodes import cluster
 from tests.experiments.test_run import CONFIG, folder, small_corpora
 
@@ -24,7 +23,7 @@ def test_cells_are_spread_and_not_run_again(corpora_folder: Path, tmp_path: Path
     for domain in ("news-2007", "wiki"):
         # With fewer words to validate on than a real one has.
         small_corpora(corpora_folder, work).text(domain, "test")
-    place = corpora_folder, work, 1
+    place = Place(corpora_folder, work)
     with cluster(nodes=1) as made:
         engine = f"ray://{made.address}"
         running = run_spread(experiment, place, results, engine)
@@ -39,7 +38,7 @@ def test_cells_are_spread_and_not_run_again(corpora_folder: Path, tmp_path: Path
     # As they are here, with the model that was trained there.
     here = tmp_path / "here.jsonl"
     append_result(here, kept[0])
-    for result in run_experiment(experiment, corpora_folder, work, here, silent):
+    for result in run_experiment(experiment, place, here, silent):
         there = next(one for one in kept if one["cell"]["test"] == result["cell"]["test"])
         for row, other in zip(result["rows"], there["rows"], strict=True):
             assert row["perplexity"] == pytest.approx(other["perplexity"], rel=1e-6)

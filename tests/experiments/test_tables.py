@@ -1,19 +1,31 @@
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from experiments import paper
-from experiments.markup import Grid, escape_latex, html, latex, markdown
+from experiments.ablation import ablation_grid
+from experiments.compressors import bits_grid
 from experiments.results import Found, find_results
 from experiments.tables import (
+    dynamic_grid,
     kernels_grid,
     neighbors_grid,
     perplexity_grid,
     seconds_grid,
     vocabulary_grid,
 )
-from tests.experiments.made_up import keep, neighbors_result, rows_result, vocabulary_result
+from tests.experiments.made_up import (
+    ablation_result,
+    bits_result,
+    dynamic_result,
+    keep,
+    neighbors_result,
+    rows_result,
+    vocabulary_result,
+)
+from unbounded.evaluation.tables import Grid, escape_latex, html, latex, markdown
 
 
 def cells(grid: Grid, heading: str, whose: str) -> list[str]:
@@ -158,6 +170,42 @@ def test_neighbors_and_kernels_are_differences_with_unigram(tmp_path: Path) -> N
     assert gaussian.lines[0].entries[0].text == "−9.5%"  # e^−0.1 − 1
     assert [entry.text for entry in mixed.lines[0].entries] == ["−39.3%", "–"]
     assert epanechnikov.lines[0].entries[0].text == "−4.9%"
+
+
+def test_dynamic_evaluation_stands_beside_all_together(tmp_path: Path) -> None:
+    keep(
+        tmp_path,
+        "dynamic-paper",
+        dynamic_result("wiki"),
+        dynamic_result("web", 150.0),
+        rows_result("news-2007", "books"),  # Without both, so it is left out.
+    )
+    text = markdown(dynamic_grid(find_results(tmp_path, "dynamic", "paper")))
+    assert "| | wiki | 300.0 | **200.0** | −33.3% | 200 | 100 | 2.0 |" in text
+    assert "| news 2007 | web | **150.0** | 200.0 | +33.3% | 200 | 100 | 2.0 |" in text
+    assert "books |" not in text
+
+
+def test_the_ablation_says_the_loss_and_the_cost(tmp_path: Path) -> None:
+    keep(tmp_path, "ablation-paper", ablation_result("web"))
+    text = markdown(ablation_grid(find_results(tmp_path, "ablation", "paper")))
+    assert "| all together | 100.0 |" in text
+    assert "| without unigram | 101.0 (+1.0%) | 1.0 |" in text
+    assert "| without both n-grams | 110.0 (+10.0%) | 5.0 |" in text
+    assert "| without weights that depend on the state | 102.5 (+2.5%) |" in text
+
+
+def test_bits_have_compressors_and_rows_and_mark_the_lowest(tmp_path: Path) -> None:
+    keep(tmp_path, "compressors-paper", bits_result("web"), bits_result("wiki", 0.5))
+    text = markdown(bits_grid(find_results(tmp_path, "compressors", "paper")))
+    assert "| xz -9e | 2.000 | **0.500** |" in text
+    assert "| all together | **1.100** | 1.100 |" in text
+    assert "perplexity" not in text
+
+
+@pytest.mark.parametrize("grid", [dynamic_grid, ablation_grid, bits_grid, seconds_grid])
+def test_a_table_without_results_says_so(tmp_path: Path, grid: Callable[[Found], Grid]) -> None:
+    assert "No results yet" in markdown(grid(find_results(tmp_path, "none", "paper")))
 
 
 def test_latex_is_escaped_and_has_as_many_columns_everywhere(tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def score(
     import numpy as np
 
     from unbounded.corpus import Reader
-    from unbounded.evaluation.word_aggregator import whole_words
+    from unbounded.evaluation.whole_words import whole_words
     from unbounded.memory import Surprise
 
     check_targets(json_file)

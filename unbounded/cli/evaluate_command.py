@@ -112,12 +112,13 @@ def evaluate(
     json_file: JsonFile = None,
 ) -> None:
     """Score a text under the paper's rows and all together, in one pass, learning as it reads."""
+    from unbounded.corpus import Reader
+    from unbounded.evaluation.evaluate import EvaluationConfig
+    from unbounded.evaluation.evaluate import evaluate as run
     from unbounded.evaluation.figures import require_matplotlib
     from unbounded.evaluation.per_token import per_token_writer
     from unbounded.evaluation.report import text_table, write_report
     from unbounded.experts import Kernel
-    from unbounded.jobs import EvaluationConfig, readable_twice
-    from unbounded.jobs import evaluate as run
     from unbounded.lm import TransformerConfig, load_model
     from unbounded.presets import MemoryConfig, set_threads
 
@@ -154,25 +155,20 @@ def evaluate(
     model = load_model(model_folder, TransformerConfig(context=context, key=key))
     with ExitStack() as stack:
         watchers = [] if per_token is None else [stack.enter_context(per_token_writer(per_token))]
-        reader = stack.enter_context(readable_twice(texts, model.tokenizer, tokens))
-        before = first and stack.enter_context(
-            readable_twice(first, model.tokenizer, first_tokens or tokens)
-        )
-        held = validate and stack.enter_context(readable_twice(validate, model.tokenizer, tokens))
-        pairs = None
+        reader, datastore = Reader(texts), None
         if engine is not None:
             from unbounded.cluster.connecting import scratch
 
-            pairs = stack.enter_context(scratch(engine, index, model.lm.width))
+            datastore = stack.enter_context(scratch(engine, index, model.lm.width))
         evaluation = run(
             model,
             reader,
             config,
-            validate=held or None,
-            first=before or None,
+            validate=validate or None,
+            first=first or None,
             watchers=watchers,
             progress=lambda total: stack.enter_context(meter("reading", total)),
-            pairs=pairs,
+            datastore=datastore,
         )
     say_damage(reader)
     for event in evaluation.events:

@@ -1,102 +1,89 @@
-"""One evaluation of a text: all rows in one pass, weights learned online or fitted first."""
+"""One pass over a text: every word is predicted, then read; all rows share one search."""
 
 import math
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import Any
 
-import numpy as np
-
 from unbounded.corpus import Block, Splitter, Tokenizer
-from unbounded.errors import CorpusError, SettingError
-from unbounded.evaluation.gains import Gains
+from unbounded.errors import CorpusError
 from unbounded.evaluation.metrics import BANDS, FrequencyBuckets
-from unbounded.evaluation.progressive import Checkpoint, ScoredBlock, Watcher, progressive
-from unbounded.evaluation.rows import TITLES, Row
-from unbounded.evaluation.word_aggregator import WordAggregator, WordCount
+from unbounded.evaluation.rows import TITLES, Row, ScoredBlock, Watcher
+from unbounded.evaluation.whole_words import Gains, WordCount
 from unbounded.model import OnlineModel
-from unbounded.presets import PRESETS as ROWS
-from unbounded.presets import PROTOCOLS, experts_for
+from unbounded.types import Probs, Table
 
 
-def make_rows(
-    names: Sequence[str],
-    width: int = 0,
-    protocol: str = "paper",
-    *,
-    text: bool = True,
-    closed: bool = False,
-) -> list[Row]:
-    """Rows by name, in the order asked for, over states of a width, under one protocol.
+@dataclass(frozen=True)
+class Point:
+    """One row at a checkpoint: so far, since the last checkpoint, and the weights now."""
 
-    Without a `text` that the network was trained on, no expert has read it. See `experts_for`.
-    """
-    if protocol not in PROTOCOLS:
-        raise SettingError(f"protocol {protocol!r} is unknown; use {' or '.join(PROTOCOLS)}")
-    for name in names:
-        if name not in ROWS:
-            raise SettingError(f"row {name!r} is unknown; choose from {', '.join(ROWS)}")
-    if not names or len(set(names)) < len(names):
-        raise SettingError(f"rows {', '.join(names)!r}; name each row once, and at least one")
-    return [
-        Row(name, experts_for(name, protocol, text=text, closed=closed), width) for name in names
-    ]
+    perplexity: float
+    recent_perplexity: float
+    weights: tuple[float, ...]
 
 
-def experts_of(rows: Iterable[Row]) -> list[str]:
-    """Every expert that some row needs, once; those of `ROWS["full"]` first, in its order."""
-    needed = set(chain.from_iterable(row.experts for row in rows))
-    places = zip(*(experts_for("full", protocol) for protocol in PROTOCOLS), strict=True)
-    ordered = dict.fromkeys(chain(chain.from_iterable(places), *ROWS.values()))
-    return [name for name in ordered if name in needed]
+@dataclass(frozen=True)
+class Checkpoint:
+    """Every row after so many words."""
+
+    tokens: int
+    points: dict[str, Point]
 
 
-def fit_rows(
+def progressive(
     model: OnlineModel,
     blocks: Iterable[Block],
     rows: Sequence[Row],
-    buckets: FrequencyBuckets | None = None,
     *,
-    beside: bool = False,
-) -> int:
-    """Read blocks without scoring them, then fix each row's weights at the best for them.
+    every: int,
+    watchers: Sequence[Watcher] = (),
+    buckets: FrequencyBuckets | None = None,
+    characters: Callable[[Sequence[str]], int] = Tokenizer().characters,
+) -> Iterator[Checkpoint]:
+    """Read the blocks, each word predicted before it is learned; yield every `every` words.
 
-    A `buckets` counts the words, for when the same model goes on to read what is scored. With
-    `beside`, each row goes on with online weights, and the fitted ones are kept to compare.
+    A checkpoint waits for the end of its block; the last one is always at the last word. A row's
+    time is that of its own experts, of its mixture and, if it uses it, of the network, as if it had
+    been alone.
+    A model that has read before brings the `buckets` that counted what it read.
     """
-    tables: dict[str, list[np.ndarray]] = {row.name: [] for row in rows}
-    tokens = 0
+    buckets = buckets or FrequencyBuckets(model.lm.base_size)
+    experts = {row.name: row.experts for row in rows}
+    tokens, shown, due = 0, 0, every
     for block in blocks:
         reading = model.read(block.words)
-        tokens += len(reading.words)
-        if buckets is not None:
-            buckets.bands(reading.ids)
+        bands = buckets.bands(reading.ids)
+        length = characters(reading.words)
+        probs: dict[str, Probs] = {}
+        weights: dict[str, Table] = {}
         for row in rows:
-            tables[row.name].append(row.columns(reading))
-            if buckets is not None and beside:
-                row.score(reading, tables[row.name][-1])
-    if tokens == 0:
-        raise CorpusError(
-            "the text to fit the weights on is empty; give more, or use --mixture online"
-        )
+            began = time.perf_counter()
+            columns = row.columns(reading)
+            scored = row.score(reading, columns)
+            mixing = time.perf_counter() - began
+            row.seconds += mixing + sum(reading.seconds[name] for name in row.parts)
+            row.compare(columns)
+            row.add(scored.prob, scored.weights, length, bands)
+            probs[row.name], weights[row.name] = scored.prob, scored.weights
+        for watcher in watchers:
+            watcher(ScoredBlock(reading, bands, probs, weights, experts))
+        tokens += len(reading.words)
+        if tokens >= due:
+            yield _checkpoint(tokens, rows)
+            shown, due = tokens, tokens - tokens % every + every
+    if shown < tokens:
+        yield _checkpoint(tokens, rows)
+
+
+def _checkpoint(tokens: int, rows: Sequence[Row]) -> Checkpoint:
+    points: dict[str, Point] = {}
     for row in rows:
-        row.fit(np.concatenate(tables[row.name]), beside=beside)
-    return tokens
-
-
-def read_first(
-    model: OnlineModel, blocks: Iterable[Block], rows: Sequence[Row], buckets: FrequencyBuckets
-) -> int:
-    """Read blocks without scoring them, every row learning; how many words there were."""
-    tokens = 0
-    for block in blocks:
-        reading = model.read(block.words)
-        buckets.bands(reading.ids)
-        for row in rows:
-            row.score(reading, row.columns(reading))
-        tokens += len(reading.words)
-    return tokens
+        weights = tuple(row.mixture.weights.tolist())
+        points[row.name] = Point(row.tally.perplexity, row.recent.perplexity, weights)
+        row.start_stretch()
+    return Checkpoint(tokens, points)
 
 
 @dataclass
@@ -128,13 +115,12 @@ class Evaluation:
     ) -> None:
         """Read the whole text; `show` hears how far it is. See `progressive` for the rest."""
         names = [row.name for row in self.rows]
-        if len(names) > 1:
-            self.gains = Gains(names[0], names[-1])
-        pieces = not self.splitter.parted
-        gains: list[Watcher] = [self.gains] if self.gains else []
         counted = WordCount(self.splitter)
-        if pieces:
-            gains = [counted, *(WordAggregator(self.splitter, watcher) for watcher in gains)]
+        pieces = not self.splitter.parted
+        more: list[Watcher] = [counted] if pieces else []
+        if len(names) > 1:
+            self.gains = Gains(names[0], names[-1], self.splitter)
+            more.append(self.gains)
 
         def watch(block: ScoredBlock) -> None:
             self.tokens += len(block.reading.words)
@@ -147,7 +133,7 @@ class Evaluation:
             blocks,
             self.rows,
             every=every,
-            watchers=[watch, *gains, *watchers],
+            watchers=[watch, *more, *watchers],
             buckets=buckets,
             characters=self.splitter.characters,
         )
@@ -198,20 +184,3 @@ def _fitted_json(row: Row) -> dict[str, float]:
         "fixed_perplexity": row.fitted_tally.perplexity,
         "hindsight_perplexity": row.in_hindsight(),
     }
-
-
-def split_first(blocks: Iterable[Block], tokens: int) -> tuple[list[Block], Iterator[Block]]:
-    """The first `tokens` words exactly, and an iterator over the rest."""
-    rest = iter(blocks)
-    first: list[Block] = []
-    for block in rest:
-        here = min(tokens, len(block.words))
-        tokens -= here
-        first.append(_part(block, slice(here)))
-        if tokens == 0:
-            return first, chain([_part(block, slice(here, None))], rest)
-    return first, rest
-
-
-def _part(block: Block, part: slice) -> Block:
-    return Block(block.words[part], block.documents, block.document[part], block.line[part])

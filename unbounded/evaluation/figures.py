@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from unbounded.errors import MissingExtra
-from unbounded.evaluation.progressive import Checkpoint
+from unbounded.evaluation.evaluation import Checkpoint
 from unbounded.evaluation.rows import Row
 from unbounded.files import write_aside
 from unbounded.lm import Progress
@@ -131,11 +131,24 @@ def draw_training(curve: Sequence[Progress], path: Path) -> bool:
         axes.xaxis.set_major_locator(mpl.ticker.MaxNLocator(integer=True))
         _ratio_scale(axes)
         axes.legend(frameon=False)
-        # A date in the file would make it another one at every run.
-        metadata = {"Date": None} if path.suffix == ".svg" else {}
-        kind = path.suffix[1:]
-        write_aside(path, lambda aside: figure.savefig(aside, format=kind, metadata=metadata))
+        write_figure(figure, path)
     return True
+
+
+def write_figure(figure: Any, path: Path) -> Path:
+    """Write a figure as its suffix says, wholly or not at all; the same bytes every time."""
+    import matplotlib as mpl
+
+    # A date in the file would make it another one at every run.
+    more: dict[str, Any] = {"metadata": {"Date": None}} if path.suffix == ".svg" else {"dpi": 160}
+
+    def write(aside: Path) -> None:
+        with mpl.rc_context(STYLE):
+            figure.savefig(aside, format=path.suffix[1:], **more)
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_aside(path, write)
+    return path
 
 
 def _figure() -> tuple[Any, Any]:

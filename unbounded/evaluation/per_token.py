@@ -11,7 +11,7 @@ import numpy as np
 
 from unbounded.errors import MissingExtra
 from unbounded.evaluation.metrics import FIRST_NEW_BAND, surprise
-from unbounded.evaluation.progressive import ScoredBlock, Watcher
+from unbounded.evaluation.rows import ScoredBlock, Watcher
 from unbounded.types import Probs
 
 

@@ -1,14 +1,18 @@
 """The rows of a table: which experts each mixes, and what each has scored so far."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
 from typing import final
 
 import numpy as np
 
+from unbounded.errors import SettingError
 from unbounded.evaluation.metrics import BANDS, Tally, surprise
 from unbounded.mixture import Fixed, Mixture, Scored, fit_weights
 from unbounded.model import Reading
-from unbounded.presets import GATED, new_mixture
+from unbounded.presets import GATED, PROTOCOLS, experts_for, new_mixture
+from unbounded.presets import PRESETS as ROWS
 from unbounded.shapes import Float
 from unbounded.types import Ids, Probs, Table
 
@@ -116,3 +120,50 @@ class Row:
     def mean_weights(self) -> Float[np.ndarray, " m"]:
         """The weights, averaged over all words scored."""
         return self._weight_sums / max(self.tally.tokens, 1)
+
+
+@dataclass(frozen=True)
+class ScoredBlock:
+    """A block with what every row gave its words."""
+
+    reading: Reading
+    bands: Ids
+    probs: dict[str, Probs]
+    weights: dict[str, Table]
+    row_experts: dict[str, tuple[str, ...]]
+
+
+Watcher = Callable[[ScoredBlock], None]
+"""Told of each block once it is scored."""
+
+
+def make_rows(
+    names: Sequence[str],
+    width: int = 0,
+    protocol: str = "paper",
+    *,
+    text: bool = True,
+    closed: bool = False,
+) -> list[Row]:
+    """Rows by name, in the order asked for, over states of a width, under one protocol.
+
+    Without a `text` that the network was trained on, no expert has read it. See `experts_for`.
+    """
+    if protocol not in PROTOCOLS:
+        raise SettingError(f"protocol {protocol!r} is unknown; use {' or '.join(PROTOCOLS)}")
+    for name in names:
+        if name not in ROWS:
+            raise SettingError(f"row {name!r} is unknown; choose from {', '.join(ROWS)}")
+    if not names or len(set(names)) < len(names):
+        raise SettingError(f"rows {', '.join(names)!r}; name each row once, and at least one")
+    return [
+        Row(name, experts_for(name, protocol, text=text, closed=closed), width) for name in names
+    ]
+
+
+def experts_of(rows: Iterable[Row]) -> list[str]:
+    """Every expert that some row needs, once; those of `ROWS["full"]` first, in its order."""
+    needed = set(chain.from_iterable(row.experts for row in rows))
+    places = zip(*(experts_for("full", protocol) for protocol in PROTOCOLS), strict=True)
+    ordered = dict.fromkeys(chain(chain.from_iterable(places), *ROWS.values()))
+    return [name for name in ordered if name in needed]

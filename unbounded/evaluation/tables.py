@@ -1,226 +1,230 @@
-"""An evaluation's figures as HTML tables; every text in them is escaped."""
+"""A table, and the same table as terminal text, Markdown, LaTeX and HTML."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from html import escape
-from typing import Any
+from itertools import groupby, zip_longest
 
-from unbounded.evaluation.evaluation import Evaluation, experts_of
-from unbounded.evaluation.gains import Gain
-from unbounded.evaluation.metrics import BANDS
-from unbounded.evaluation.rows import TITLES, Row
+MISSING = "–"
+"""Stands where there is no result yet."""
 
-LABELS = {
-    "fitted_on": "weights fitted on",
-    "k": "neighbors (k)",
-    "window": "local cache keeps",
-    "local_kernel": "kernel of the local cache",
-    "normalize": "states scaled to length one",
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    **{character: rf"\{character}" for character in "&%$#_{}"},
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "–": "--",
+    "−": "$-$",
+    "×": r"$\times$",
+    "→": r"$\to$",
+    "…": r"\dots{}",
 }
-"""Settings whose name alone does not say what they are."""
 
-LONGEST_WORD = 40
-"""Letters of a word that a table shows."""
 
-CURVE_LINES = 24
-"""The curve's table shows about so many checkpoints, the last one always."""
+@dataclass(frozen=True)
+class Entry:
+    """A number as it is shown, what is said of it in brackets, and whether it is the best."""
+
+    text: str = MISSING
+    remark: str = ""
+    best: bool = False
 
 
 @dataclass(frozen=True)
 class Line:
-    """One line of a table: the style classes, the heading of the line, its other cells."""
+    """One line; lines next to each other with the same heading belong together.
 
-    classes: str
+    `style` names classes of a style sheet, which only HTML has.
+    """
+
     heading: str
-    cells: Sequence[str]
+    entries: tuple[Entry, ...]
+    style: str = ""
 
 
-def html_table(caption: str, head: Sequence[str], lines: Iterable[Line]) -> str:
-    """A captioned table with headings for lines and columns; can be scrolled where it is too wide.
+@dataclass(frozen=True)
+class Part:
+    """Some lines under a title of their own, which may be empty."""
 
-    >>> table = html_table("words", ["word", "times"], [Line("", "<b>", ["2"])])
-    >>> "<th scope=row>&lt;b&gt;</th><td>2</td>" in table
-    True
+    title: str
+    lines: tuple[Line, ...]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table: its title, a heading a column, its parts, and what is said under it.
+
+    A column without a heading says whose the line's numbers are.
     """
-    columns = "".join(f"<th scope=col>{escape(cell)}</th>" for cell in head)
-    body = "\n".join(
-        f'<tr class="{escape(line.classes)}"><th scope=row>{escape(line.heading)}</th>'
-        + "".join(f"<td>{escape(cell)}</td>" for cell in line.cells)
-        + "</tr>"
-        for line in lines
-    )
+
+    title: str
+    head: tuple[str, ...]
+    parts: tuple[Part, ...]
+    notes: tuple[str, ...] = field(default=())
+
+
+def plain(title: str, head: Iterable[str], lines: Iterable[tuple[str, Iterable[str]]]) -> Grid:
+    """A table of one part with nothing but texts in it."""
+    found = (Line(heading, tuple(map(Entry, cells))) for heading, cells in lines)
+    return Grid(title, tuple(head), (Part("", tuple(found)),))
+
+
+def text(grid: Grid, widths: Sequence[int] = ()) -> str:
+    """For a terminal: columns as wide as they need, at least `widths`; a best entry stars its line.
+
+    >>> print(text(plain("T", ("row", "x"), [("a", ["1"]), ("b", ["1,000"])])))
+    T
+    row        x
+    a          1
+    b      1,000
+    """
+    lines = [line for part in grid.parts for line in part.lines]
+    rows = [grid.head]
+    rows += [(line.heading, *(_decorated(e, str, "{}") for e in line.entries)) for line in lines]
+    stars = ["", *(" *" * any(entry.best for entry in line.entries) for line in lines)]
+    needed = [max(map(len, column)) + 2 for column in zip(*rows, strict=True)]
+    left, *right = (max(pair) for pair in zip_longest(needed, widths, fillvalue=0))
+    drawn = [
+        f"{heading:<{left}}" + "".join(f"{c:>{w}}" for c, w in zip(cells, right, strict=True))
+        for heading, *cells in rows
+    ]
+    body = [f"{line}{star}".rstrip() for line, star in zip(drawn, stars, strict=True)]
+    return "\n".join([*filter(None, [grid.title]), *body, *grid.notes])
+
+
+def markdown(grid: Grid) -> str:
+    """A GitHub table, its title above and its notes below.
+
+    >>> line = Line("a", (Entry("1", "+2%", best=True), Entry()))
+    >>> print(markdown(Grid("T", ("row", "x", "y"), (Part("", (line,)),))))
+    **T**
+    <BLANKLINE>
+    | row | x | y |
+    |:--|--:|--:|
+    | a | **1** (+2%) | – |
+    """
+    lines = [_pipes(map(escape_markdown, grid.head)), _sides(grid, "|:--", "|--:") + "|"]
+    for part in grid.parts:
+        if part.title:
+            blank = [""] * (len(grid.head) - 1)
+            lines.append(_pipes([f"*{escape_markdown(part.title)}*", *blank]))
+        for heading, line, _ in _first_of_each(part.lines):
+            cells = [_decorated(entry, escape_markdown, "**{}**") for entry in line.entries]
+            lines.append(_pipes([escape_markdown(heading), *cells]))
+    notes = "".join(f"\n\n{escape_markdown(note)}" for note in grid.notes)
+    title = f"**{escape_markdown(grid.title)}**\n\n" if grid.title else ""
+    return title + "\n".join(lines) + notes
+
+
+def latex(grid: Grid) -> str:
+    """A `table` for a paper; it needs the package booktabs."""
+    width = len(grid.head)
+    lines = [_ampersands(map(escape_latex, grid.head)), r"\midrule"]
+    for place, part in enumerate(grid.parts):
+        if place:
+            lines.append(r"\midrule")
+        if part.title:
+            title = rf"\emph{{{escape_latex(part.title)}}}"
+            lines.append(rf"\multicolumn{{{width}}}{{l}}{{{title}}} \\")
+        for heading, line, _ in _first_of_each(part.lines):
+            cells = [_decorated(entry, escape_latex, r"\textbf{{{}}}") for entry in line.entries]
+            lines.append(_ampersands([escape_latex(heading), *cells]))
+    caption = " ".join(escape_latex(text) for text in (f"{grid.title}.", *grid.notes))
+    body = "\n    ".join([rf"\begin{{tabular}}{{{_sides(grid, 'l', 'r')}}}", r"\toprule", *lines])
     return (
-        f'<div class=scroll role=region tabindex=0 aria-label="{escape(caption)}"><table>'
-        f"<caption>{escape(caption)}</caption>\n<thead><tr>{columns}</tr></thead>\n"
-        f"<tbody>\n{body}\n</tbody></table></div>"
+        rf"""\begin{{table}}
+  \centering
+  \small
+    {body}
+    \bottomrule
+    \end{{tabular}}
+  \caption{{{caption}}}
+\end{{table}}"""
+        + "\n"
     )
 
 
-def facts(evaluation: Evaluation) -> str:
-    """What was read, and how, as a list of terms."""
-    found = {
-        "words scored": f"{evaluation.tokens:,}",
-        "OOV words": f"{evaluation.oov_rate:.1%}",
-        "full vocabulary": f"{evaluation.vocabulary:,} words",
-    }
-    if evaluation.words is not None:
-        found = {
-            "words scored": f"{evaluation.words:,}, in {evaluation.tokens:,} pieces",
-            "full vocabulary": f"{evaluation.vocabulary:,} pieces",
-        }
-    for name, value in evaluation.settings.items():
-        if value:
-            found[LABELS.get(name, name.replace("_", " "))] = setting(value)
-    for name in TITLES:
-        if f"{name}_entries" in evaluation.memory:
-            entries = evaluation.memory[f"{name}_entries"]
-            size = evaluation.memory[f"{name}_bytes_per_entry"]
-            found[f"{name} memory"] = f"{entries:,.0f} entries of {size:,.0f} bytes"
-    items = [
-        f"<div><dt>{escape(term)}</dt><dd>{escape(value)}</dd></div>"
-        for term, value in found.items()
-    ]
-    if evaluation.events:
-        events = "".join(f"<dd>{escape(event)}</dd>" for event in evaluation.events)
-        items.append(f"<div class=wide><dt>what happened</dt>{events}</div>")
-    return "\n".join(items)
+def html(grid: Grid) -> str:
+    """A table with headings for lines and columns; can be scrolled where it is too wide."""
+    head = "".join(f"<th scope=col>{escape(name)}</th>" for name in grid.head)
+    bodies = []
+    for part in grid.parts:
+        lines = []
+        if part.title:
+            width = len(grid.head)
+            lines.append(f"<tr><th class=part colspan={width}>{escape(part.title)}</th></tr>")
+        for heading, line, span in _first_of_each(part.lines):
+            scope = f"scope=rowgroup rowspan={span}" if span > 1 else "scope=row"
+            first = f"<th {scope}>{escape(heading)}</th>" if span else ""
+            cells = [_decorated(entry, escape, "<strong>{}</strong>") for entry in line.entries]
+            columns = zip(grid.head[1:], cells, strict=True)
+            tags = [f"<td{'' if name else ' class=whose'}>{cell}</td>" for name, cell in columns]
+            style = f' class="{escape(line.style)}"' if line.style else ""
+            lines.append(f"<tr{style}>{first}{''.join(tags)}</tr>")
+        bodies.append("<tbody>\n" + "\n".join(lines) + "\n</tbody>")
+    notes = "".join(f"\n<p class=soft>{escape(note)}</p>" for note in grid.notes)
+    return (
+        f'<div class=scroll role=region tabindex=0 aria-label="{escape(grid.title)}"><table>'
+        f"<caption>{escape(grid.title)}</caption>\n<thead><tr>{head}</tr></thead>\n"
+        + "\n".join(bodies)
+        + f"</table></div>{notes}"
+    )
 
 
-def setting(value: Any) -> str:
-    """A setting as people write it.
+def escape_markdown(text: str) -> str:
+    """The text as it is, where a sign of it would mean something.
 
-    >>> setting({"shape": "gaussian", "sharpness": 16.0, "bandwidth": None}), setting(10_000)
-    ('gaussian, sharpness 16', '10,000')
+    >>> escape_markdown("a|b <c> *d*")
+    'a\\\\|b \\\\<c> \\\\*d\\\\*'
     """
-    match value:
-        case {"shape": shape, **rest}:
-            named = [f"{name} {setting(item)}" for name, item in rest.items() if item is not None]
-            return ", ".join([str(shape), *named])
-        case bool():
-            return "yes" if value else "no"
-        case int():
-            return f"{value:,}"
-        case float():
-            return f"{value:g}"
-    return str(value)
+    return re.sub(r"([\\|*<`\[\]])", r"\\\1", text)
 
 
-def rows_table(evaluation: Evaluation) -> str:
-    """One line a row; the lowest perplexity is marked."""
-    base = evaluation.rows[0].tally
-    best = best_row(evaluation)
-    experts = experts_of(evaluation.rows)
-    words = evaluation.words
-    lines = [
-        Line(
-            f"{row.name} best" if row is best else row.name,
-            f"{TITLES[row.name]} ★ best" if row is best else TITLES[row.name],
-            [
-                perplexity(row.tally.perplexity),
-                *([] if words is None else [perplexity(row.tally.per(words))]),
-                change(row.tally.perplexity, base.perplexity) if row.tally is not base else "",
-                f"{row.tally.bits_per_character:.3f}",
-                f"{row.seconds / row.tally.tokens * 1e6:,.0f}",
-                *(f"{mean[name]:.1%}" if name in mean else "" for name in experts),
-            ],
-        )
-        for row in evaluation.rows
-        for mean in [dict(zip(row.experts, row.mean_weights.tolist(), strict=True))]
-    ]
-    unit = "word" if words is None else "piece"
-    head = ["row", "perplexity", *([] if words is None else ["perplexity a word"])]
-    head += ["change", "bits per character", f"µs per {unit}"]
-    head += [f"weight of {name}" for name in experts]
-    return html_table("The rows, the change against the first, the mean weights", head, lines)
+def escape_latex(text: str) -> str:
+    """The text as it is, where a sign of it would mean something.
+
+    >>> escape_latex("50% & −2 → a_b")
+    '50\\\\% \\\\& $-$2 $\\\\to$ a\\\\_b'
+    """
+    return "".join(_LATEX.get(character, character) for character in text)
 
 
-def curve_table(evaluation: Evaluation) -> str:
-    """The curves in numbers: perplexity since the last checkpoint, and so far."""
-    step = math.ceil(len(evaluation.checkpoints) / CURVE_LINES)
-    lines = [
-        Line(
-            "",
-            f"{checkpoint.tokens:,}",
-            [
-                perplexity(value)
-                for row in evaluation.rows
-                for point in [checkpoint.points[row.name]]
-                for value in (point.recent_perplexity, point.perplexity)
-            ],
-        )
-        for checkpoint in evaluation.checkpoints[::-1][::step][::-1]
-    ]
-    head = ["words read"]
-    for row in evaluation.rows:
-        head += [TITLES[row.name], "so far"]
-    return html_table("Perplexity since the last checkpoint, and so far", head, lines)
+def _first_of_each(lines: Sequence[Line]) -> Iterator[tuple[str, Line, int]]:
+    """Each line with its heading and how many it stands for; both nothing where it would repeat."""
+    for heading, same in groupby(lines, key=lambda line: line.heading):
+        together = list(same)
+        yield heading, together[0], len(together)
+        for line in together[1:]:
+            yield "", line, 0
 
 
-def bands_table(evaluation: Evaluation) -> str:
-    """Perplexity by how rare a word is, and how much of all nats saved came from there."""
-    first, last = evaluation.rows[0], evaluation.rows[-1]
-    saved = first.tally.nats - last.tally.nats
-    lines = []
-    for i, band in enumerate(BANDS):
-        base, other = first.bands[i], last.bands[i]
-        if not base.tokens:
-            continue
-        cells = [f"{base.tokens:,}", f"{base.tokens / evaluation.tokens:.1%}"]
-        cells += [perplexity(row.bands[i].perplexity) for row in evaluation.rows]
-        if first is not last:
-            cells.append(change(other.perplexity, base.perplexity))
-            cells.append(minus(f"{(base.nats - other.nats) / saved:.1%}") if saved > 0 else "")
-        lines.append(Line("", band, cells))
-    head = ["words", "how many", "share", *(TITLES[row.name] for row in evaluation.rows)]
-    head += ["change", "share of the gain"] if first is not last else []
-    return html_table("Perplexity by how well the network knows the word", head, lines)
+def _decorated(entry: Entry, escaped: Callable[[str], str], bold: str) -> str:
+    text = escaped(entry.text)
+    text = bold.format(text) if entry.best else text
+    return f"{text} ({escaped(entry.remark)})" if entry.remark else text
 
 
-def gains_table(caption: str, gains: Sequence[Gain]) -> str:
-    """Words with the nats they saved or cost."""
-    lines = [
-        Line(
-            "",
-            shorten(gain.word),
-            [
-                f"{gain.times:,}",
-                *map(minus, (f"{gain.nats:+,.1f}", f"{gain.nats / gain.times:+.2f}")),
-            ],
-        )
-        for gain in gains
-    ]
-    return html_table(caption, ["word", "times", "nats in all", "nats each"], lines)
+def _sides(grid: Grid, left: str, right: str) -> str:
+    """Words to the left, numbers to the right."""
+    return left + "".join(right if name else left for name in grid.head[1:])
 
 
-def shorten(word: str) -> str:
-    """The word, cut where it is too long for a table: texts have words of a million letters."""
-    return word if len(word) <= LONGEST_WORD else f"{word[: LONGEST_WORD - 1]}…"
+def _pipes(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |".replace("  ", " ")
 
 
-def best_row(evaluation: Evaluation) -> Row:
-    """The row with the lowest perplexity; the earlier of two alike."""
-    return min(evaluation.rows, key=lambda row: row.tally.perplexity)
-
-
-def perplexity(value: float) -> str:
-    """Two digits after the point while they mean something."""
-    if not math.isfinite(value):
-        return "∞" if value > 0 else "–"
-    return f"{value:,.2f}" if value < 1000 else f"{value:,.0f}"
-
-
-def change(value: float, base: float) -> str:
-    """How much more or less than the base, in percent."""
-    ratio = value / base - 1
-    return minus(f"{ratio:+.1%}") if math.isfinite(ratio) else "–"
-
-
-def weights(shares: Mapping[str, float]) -> str:
-    """Experts with their shares."""
-    return ", ".join(f"{name} {share:.1%}" for name, share in shares.items())
+def _ampersands(cells: Iterable[str]) -> str:
+    return " & ".join(cells) + r" \\"
 
 
 def minus(text: str) -> str:
     """A minus as long as the plus, which a screen reader reads as one."""
     return text.replace("-", "−")
+
+
+def change(value: float, base: float) -> str:
+    """How much more or less than the base, in percent."""
+    ratio = value / base - 1
+    return minus(f"{ratio:+.1%}") if math.isfinite(ratio) else MISSING

@@ -7,10 +7,36 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from experiments.cells import Cell, TrainingScale
 from unbounded.errors import SettingError
+from unbounded.evaluation.rows import USUAL
+from unbounded.lm import NetworkConfig
 
 SCALES = ("small", "paper")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Which domain to train on, which to read, how much, and with which rows."""
+
+    train: str
+    test: str
+    tokens: int
+    rows: tuple[str, ...] = USUAL
+    mixture: str = "both"
+    index: str = "auto"
+    k: int = 1024
+    key: str = "normalized"
+    """What the memory is searched by; see `reproduce.keys`. Rows know hidden and normalized."""
+    units: int = NetworkConfig.units
+    """How wide the network is."""
+
+
+@dataclass(frozen=True)
+class TrainingScale:
+    """How long the static models train; the paper's, and a smaller one that keeps the shape."""
+
+    tokens: int
+    epochs: int
 
 
 @dataclass(frozen=True)

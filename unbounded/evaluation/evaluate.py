@@ -1,9 +1,10 @@
-"""Whole jobs, as the command line and Python both run them."""
+"""Score a text under every row, as the command line and Python both do."""
 
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -14,36 +15,19 @@ from unbounded.corpus import (
     Line,
     Reader,
     Splitter,
-    Tokenizer,
     Vocabulary,
     blocks,
     read_sentences,
     write_lines,
 )
 from unbounded.datastore import Datastore
-from unbounded.errors import ModelError, SettingError
-from unbounded.evaluation.evaluation import (
-    Evaluation,
-    experts_of,
-    fit_rows,
-    make_rows,
-    read_first,
-    split_first,
-)
+from unbounded.errors import CorpusError, SettingError
+from unbounded.evaluation.evaluation import Evaluation
 from unbounded.evaluation.metrics import FrequencyBuckets
-from unbounded.evaluation.progressive import Watcher
-from unbounded.evaluation.rows import USUAL, Row
+from unbounded.evaluation.rows import USUAL, Row, Watcher, experts_of, make_rows
 from unbounded.experts import Cache, NGram, Offline
 from unbounded.experts.offline import tuned
-from unbounded.lm import (
-    NetworkConfig,
-    Pretrained,
-    Progress,
-    TrainingConfig,
-    TrainingText,
-    load_model,
-)
-from unbounded.lm.model_folder import CONFIG, keep_text
+from unbounded.lm import Pretrained, load_model
 from unbounded.mixture import Fixed
 from unbounded.model import OnlineModel
 from unbounded.presets import OFFLINE, MemoryConfig, build_online, check_oov
@@ -56,6 +40,9 @@ CELLS = 1 << 25
 
 FITTED_TOKENS = 100_000
 """How much of a text at most goes to fitting fixed weights when no other text is given."""
+
+Text = str | Path | Sequence[str | Path] | Iterable[Line]
+"""A file, a folder, `-`, several of them, a `Reader`, or lines."""
 
 
 @dataclass(frozen=True)
@@ -83,65 +70,95 @@ class EvaluationConfig:
                 raise SettingError(f"{name} is {getattr(self, name)}; it must be at least 1")
 
 
-def trained_model(
-    folder: Path,
-    text: Callable[[Tokenizer], TrainingText],
-    network: NetworkConfig,
-    config: TrainingConfig,
-    show: Callable[[Progress, int], None],
-) -> Pretrained:
-    """The model in `folder`: opened if it is there, trained (or trained on) if not.
-
-    `text` is only asked for when there is something to train, or when a model lacks the words it
-    was trained on; `show` hears how far it is, and how many words all epochs have together.
-    """
-    if not (folder / CONFIG).exists():
-        from unbounded.lm import train_model
-
-        tokenizer = Tokenizer()
-        ready = text(tokenizer)
-        total = len(ready.words) * config.epochs
-        for progress in train_model(folder, ready, tokenizer, network, config, resume=True):
-            show(progress, total)
-    model = load_model(folder)
-    had = model.config["training"]
-    for name, asked in asdict(config).items():
-        if had[name] != asked:
-            raise ModelError(
-                f"{folder} was trained with {name} {had[name]}, not {asked}; remove it to train it "
-                "again, or choose another place"
-            )
-    assert isinstance(model.tokenizer, Tokenizer)
-    return model if model.text is not None else keep_text(folder, model, text(model.tokenizer))
-
-
 def evaluate(
-    model: Pretrained,
-    text: Iterable[Line],
+    model: Pretrained | str | Path,
+    text: Text,
     config: EvaluationConfig = EvaluationConfig(),
     *,
-    validate: Iterable[Line] | None = None,
-    first: Iterable[Line] | None = None,
+    validate: Text | None = None,
+    first: Text | None = None,
     watchers: Sequence[Watcher] = (),
     progress: Callable[[int], Callable[[int, str], None]] = lambda total: lambda done, note: None,
-    pairs: Callable[[Vocabulary], Datastore] | None = None,
+    datastore: Callable[[Vocabulary], Datastore] | None = None,
 ) -> Evaluation:
-    """Score a text, such as a `Reader`, under every row in one pass, in one protocol.
+    """Score a text under every row in one pass, in one protocol; a model is one, or its folder.
 
     The text is gone through twice: once to count its words, because the paper's uniform is over
     training and test words together, and once to score it. In the open protocol the count is for
     `progress` and for where fitting ends, and the model is not told. `progress` is told how many
     words there are and gives back what hears how far it is. A text to read `first` is learned and
-    not scored; it is all that the memory of a kNN-LM knows. `pairs` makes the memory
-    of the unbounded cache, if it lies elsewhere.
+    not scored; it is all that the memory of a kNN-LM knows. Fixed weights are fitted on the text
+    to `validate` on. `datastore` makes that of the unbounded cache, if it lies elsewhere.
     """
-    _check_offline(model, config, validate, first)
-    tuning = "knnlm-tuned" in config.rows
-    if validate is not None and config.mixture == "online" and not tuning:
+    if isinstance(model, str | Path):
+        model = load_model(Path(model))
+    if not isinstance(model, Pretrained):
         raise SettingError(
-            "a text to validate on was given, but online weights need none; "
-            "leave --validate out, or use --mixture fixed or both"
+            f"the model is of type {type(model).__name__}; give a model's folder, or a loaded model"
         )
+    limits = (config.tokens, config.tokens, config.first_tokens or config.tokens)
+    with ExitStack() as stack:
+        scored, validated, before = (
+            None
+            if given is None
+            else stack.enter_context(readable_twice(given, model.tokenizer, tokens))
+            for given, tokens in zip((text, validate, first), limits, strict=True)
+        )
+        if scored is None:
+            raise _no_text(text)
+        return _evaluate(model, scored, config, validated, before, watchers, progress, datastore)
+
+
+@contextmanager
+def readable_twice(
+    text: Text, tokenizer: Splitter, tokens: int | None = None
+) -> Iterator[Iterable[Line]]:
+    """The lines of a text that can be gone through again: a pipe is set down in a file meanwhile.
+
+    Only the first `tokens` words of a pipe are, so that an endless one will do.
+    """
+    match text:
+        case str() | Path():
+            lines: Iterable[Any] = Reader([text])
+        case Iterator():
+            lines = list(text)
+        case Iterable():
+            lines = text
+        case _:
+            raise _no_text(text)
+    if not isinstance(lines, Reader):
+        kinds = {type(each) for each in islice(lines, 2)}
+        if kinds and all(issubclass(kind, str | Path) for kind in kinds):
+            lines = Reader(list(lines))
+        elif not kinds <= {Line}:
+            raise _no_text(text)
+    if not isinstance(lines, Reader) or lines.bytes_total is not None:
+        yield lines
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        spooled = Path(folder) / "text.txt"
+        write_lines(lines, spooled, tokenizer, tokens)
+        yield Reader([spooled])
+
+
+def _no_text(given: object) -> SettingError:
+    return SettingError(
+        f"the text is of type {type(given).__name__}; "
+        "give a file or folder, a list of them, a Reader, or lines"
+    )
+
+
+def _evaluate(
+    model: Pretrained,
+    text: Iterable[Line],
+    config: EvaluationConfig,
+    validate: Iterable[Line] | None,
+    first: Iterable[Line] | None,
+    watchers: Sequence[Watcher],
+    progress: Callable[[int], Callable[[int, str], None]],
+    datastore: Callable[[Vocabulary], Datastore] | None,
+) -> Evaluation:
+    _check_texts(model, config, validate, first)
     kept = model.text is not None
     closed = model.lm.closed
     rows = make_rows(config.rows, model.lm.width, config.protocol, text=kept, closed=closed)
@@ -152,18 +169,23 @@ def evaluate(
             _count(met, model, other, tokens or config.tokens)
     experts = experts_of(rows)
     size = None if config.protocol == "open" else len(met)
-    online = _unmixed(build_online(model, size, experts, config.memory, config.oov, pairs))
-    stream = _blocks(model, text, config)
+
+    def new_model() -> OnlineModel:
+        return _unmixed(build_online(model, size, experts, config.memory, config.oov, datastore))
+
+    online, stream = new_model(), _blocks(model, text, config)
     fitted = 0
     buckets = FrequencyBuckets(model.lm.base_size)
     both = config.mixture == "both"
     if first is not None:
-        before = _blocks(model, first, config, config.first_tokens)
-        read_first(online, before, rows, buckets)
+        for block in _blocks(model, first, config, config.first_tokens):
+            reading = online.read(block.words)
+            buckets.bands(reading.ids)
+            for row in rows:
+                row.score(reading, row.columns(reading))
         _close(model, online, rows, validate, config)
     if config.mixture != "online" and validate is not None:
-        fork = build_online(model, size, experts, config.memory, config.oov, pairs)
-        fitted = fit_rows(_unmixed(fork), _blocks(model, validate, config), rows, beside=both)
+        fitted = fit_rows(new_model(), _blocks(model, validate, config), rows, beside=both)
     elif config.mixture != "online":
         tenth, stream = split_first(stream, min(total // 10, FITTED_TOKENS))
         fitted = fit_rows(online, tenth, rows, buckets, beside=both)
@@ -177,21 +199,58 @@ def evaluate(
     evaluation.run(
         online, stream, every=config.every, watchers=watchers, buckets=buckets, show=show
     )
-    for name, expert in online.experts.items():
-        if isinstance(expert, Offline):
-            evaluation.memory |= {
-                f"{name}_entries": len(expert.cache.memory),
-                f"{name}_temperature": expert.temperature,
-            }
-        elif isinstance(expert, Cache):
-            evaluation.memory |= {
-                f"{name}_entries": len(expert.memory),
-                f"{name}_bytes_per_entry": expert.memory.bytes_per_entry,
-            }
-            evaluation.events += [str(event) for event in expert.memory.events]
-        elif isinstance(expert, NGram):
-            evaluation.memory[f"{name}_bytes"] = expert.bytes
+    _add_memory(evaluation, online)
     return evaluation
+
+
+def fit_rows(
+    model: OnlineModel,
+    blocks: Iterable[Block],
+    rows: Sequence[Row],
+    buckets: FrequencyBuckets | None = None,
+    *,
+    beside: bool = False,
+) -> int:
+    """Read blocks without scoring them, then fix each row's weights at the best for them.
+
+    `buckets` count the words, for when the same model goes on to read what is scored. With
+    `beside`, each row goes on with online weights, and the fitted ones are kept to compare.
+    """
+    tables: dict[str, list[np.ndarray]] = {row.name: [] for row in rows}
+    tokens = 0
+    for block in blocks:
+        reading = model.read(block.words)
+        tokens += len(reading.words)
+        if buckets is not None:
+            buckets.bands(reading.ids)
+        for row in rows:
+            tables[row.name].append(row.columns(reading))
+            if buckets is not None and beside:
+                row.score(reading, tables[row.name][-1])
+    if tokens == 0:
+        raise CorpusError(
+            "the text to fit the weights on is empty; give more, or use --mixture online"
+        )
+    for row in rows:
+        row.fit(np.concatenate(tables[row.name]), beside=beside)
+    return tokens
+
+
+def split_first(blocks: Iterable[Block], tokens: int) -> tuple[list[Block], Iterator[Block]]:
+    """The first `tokens` words exactly, and an iterator over the rest."""
+    rest = iter(blocks)
+    first: list[Block] = []
+    for block in rest:
+        here = min(tokens, len(block.words))
+        tokens -= here
+        first.append(_part(block, slice(here)))
+        if tokens == 0:
+            return first, chain([_part(block, slice(here, None))], rest)
+    return first, rest
+
+
+def _part(block: Block, part: slice) -> Block:
+    return Block(block.words[part], block.documents, block.document[part], block.line[part])
 
 
 def _unmixed(online: OnlineModel) -> OnlineModel:
@@ -200,12 +259,13 @@ def _unmixed(online: OnlineModel) -> OnlineModel:
     return online.fork(online.experts, Fixed(np.full(many, 1 / many)))
 
 
-def _check_offline(
+def _check_texts(
     model: Pretrained,
     config: EvaluationConfig,
     validate: Iterable[Line] | None,
     first: Iterable[Line] | None,
 ) -> None:
+    """Refuse rows that lack the text they need, and a text that no row needs."""
     asked = [name for name in config.rows if name in OFFLINE]
     if asked and not model.lm.closed:
         raise SettingError(
@@ -218,6 +278,11 @@ def _check_offline(
     if "knnlm-tuned" in asked and validate is None:
         raise SettingError(
             "row 'knnlm-tuned' needs a text to be tuned on; give one with --validate"
+        )
+    if validate is not None and config.mixture == "online" and "knnlm-tuned" not in asked:
+        raise SettingError(
+            "a text to validate on was given, but online weights need none; "
+            "leave --validate out, or use --mixture fixed or both"
         )
 
 
@@ -261,6 +326,24 @@ def _settings(config: EvaluationConfig, fitted: int) -> dict[str, Any]:
     }
 
 
+def _add_memory(evaluation: Evaluation, online: OnlineModel) -> None:
+    """How much the experts remember, and what happened to their memories."""
+    for name, expert in online.experts.items():
+        if isinstance(expert, Offline):
+            evaluation.memory |= {
+                f"{name}_entries": len(expert.cache.memory),
+                f"{name}_temperature": expert.temperature,
+            }
+        elif isinstance(expert, Cache):
+            evaluation.memory |= {
+                f"{name}_entries": len(expert.memory),
+                f"{name}_bytes_per_entry": expert.memory.bytes_per_entry,
+            }
+            evaluation.events += [str(event) for event in expert.memory.events]
+        elif isinstance(expert, NGram):
+            evaluation.memory[f"{name}_bytes"] = expert.bytes
+
+
 def _blocks(
     model: Pretrained, text: Iterable[Line], config: EvaluationConfig, tokens: int | None = None
 ) -> Iterator[Block]:
@@ -279,21 +362,3 @@ def _count(
         vocabulary.encode(block.words)
         total += len(block.words)
     return total
-
-
-@contextmanager
-def readable_twice(
-    texts: Sequence[str], tokenizer: Splitter, tokens: int | None = None
-) -> Iterator[Reader]:
-    """A reader that can be gone through again: what comes through a pipe is set down in a file.
-
-    Only the first `tokens` words of a pipe are, so that an endless one will do.
-    """
-    reader = Reader(texts)
-    if reader.bytes_total is not None:
-        yield reader
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        spooled = Path(folder) / "text.txt"
-        write_lines(reader, spooled, tokenizer, tokens)
-        yield Reader([spooled])

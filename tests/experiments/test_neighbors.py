@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from experiments.keys import KEYS, Keys
+from experiments.neighbors import KEYS, Keys
 from tests.contracts.test_language_model import recurrent
 from tests.toy import ToyModel
 from unbounded.errors import SettingError
