@@ -1,10 +1,10 @@
-# Two commands do everything: `make demo` shows it, `make test` checks it.
+# `make demo` shows it, `make check` checks it while you work, `make test` checks all of it, as CI does.
 PYTHON ?= python3
 BIN := .venv/bin
 # One thread a process: there are as many processes as cores.
 QUIET := OMP_NUM_THREADS=1
 
-.PHONY: setup native sanitize arm wheel demo test check lint types imports pytest torture format docs paper bench size clean
+.PHONY: setup native sanitize arm wheel demo check test lint types imports fast pytest coverage torture format docs paper bench size clean
 
 setup: .venv/ready
 
@@ -37,6 +37,10 @@ wheel: setup
 demo: setup
 	$(BIN)/unbounded demo
 
+# Unit and contract tests, few examples each: under two minutes.
+check: lint types imports fast
+
+# Everything: under twelve minutes on two quiet cores.
 test: lint types imports pytest
 
 lint: setup
@@ -49,8 +53,17 @@ types: setup
 imports: setup
 	$(BIN)/lint-imports
 
+# Which test is in which tier is told by tests/tiers.py.
+PYTEST := $(QUIET) $(BIN)/python -m pytest -n 2 --dist loadgroup -q
+fast: setup
+	$(PYTEST) -m 'not integration and not slow' --hypothesis-profile=check
+
 pytest: setup
-	$(QUIET) $(BIN)/python -m pytest -n 2 --dist loadgroup -q
+	$(PYTEST) --hypothesis-profile=ci
+
+# Lines and branches of the package that no test comes by.
+coverage: setup
+	$(PYTEST) --cov=unbounded --cov-report=term --cov-report=html:build/coverage
 
 # All attacks with all their cases, and one table of them (docs/reliability.md). A row's seed plays
 # it again: TORTURE_SEED=123 make torture ONLY=tests/torture/test_damage.py
@@ -72,9 +85,11 @@ bench: setup
 	$(BIN)/python -m benchmarks read
 	$(BIN)/python -m benchmarks search
 
+# The page of the command line, and the site in build/site with a page a module; a warning fails.
 docs: setup
 	$(BIN)/python docs/make_cli_page.py
 	$(BIN)/python -m experiments all --draw-only
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
 # Lines a file, so that growth is seen; only 400 in one file fails (tests/docs/test_tree.py).
 size:

@@ -7,9 +7,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
+from tests import tiers
 from tests.toy import ToyModel
 from unbounded import _native
+
+settings.register_profile("check", deadline=None, print_blob=True)
+settings.register_profile("ci", deadline=None, print_blob=True)
+settings.load_profile("ci")
 
 
 @pytest.fixture(params=_native.isas(), scope="module")
@@ -30,6 +36,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--torture", action="store_true", help="attack with all cases, not with a sample of them"
     )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """A seed for all of hypothesis, so that a failure can be played again from its number."""
+    if config.option.hypothesis_seed is None:
+        config.option.hypothesis_seed = str(np.random.default_rng().integers(1 << 30))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        tiers.mark(item)
+        if config.getoption("--hypothesis-profile") == "check":
+            tiers.shrink(item)
 
 
 @dataclass
@@ -66,9 +86,21 @@ def torture(
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """The table of `make torture`."""
-    if not config.getoption("--torture"):
-        return
+    """How to play failures again, what was run a second time, and the table of `make torture`."""
+    stats = terminalreporter.stats
+    if again := stats.get("rerun", []):
+        terminalreporter.section("run a second time, for they failed the first", yellow=True)
+        for report in again:
+            terminalreporter.write_line(f"{report.nodeid}\n{report.longreprtext[-400:]}")
+    if stats.get("failed") or stats.get("error") or again:
+        seed = f"--hypothesis-seed={config.option.hypothesis_seed}"
+        kills = "; kills and attacks: the TORTURE_SEED that the test printed"
+        terminalreporter.write_line(f"to play it again: pytest {seed}{kills}", yellow=True)
+    if config.getoption("--torture"):
+        _attacks(terminalreporter)
+
+
+def _attacks(terminalreporter: Any) -> None:
     out = terminalreporter.write_line
     out("| attack | where | cases | result | seconds | seed |")
     out("|---|---|--:|---|--:|--:|")

