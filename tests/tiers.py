@@ -10,6 +10,7 @@ machine that others use too, for want of a processor: it is run a second time, a
 import re
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -57,7 +58,7 @@ def mark(item: pytest.Item) -> None:
 
 def shrink(item: pytest.Item) -> None:
     """Try few examples, whatever the test asks for."""
-    test = getattr(item, "obj", None)
+    test: Any = getattr(item, "obj", None)
     own = getattr(test, "_hypothesis_internal_use_settings", None)
     if own is not None and own.max_examples > SMALL:
         test._hypothesis_internal_use_settings = settings(own, max_examples=SMALL)

@@ -10,7 +10,7 @@ from experiments.config import load_experiment
 from experiments.corpora import Corpora
 from experiments.results import read_results
 from experiments.run import Place, run_experiment, silent
-from unbounded.corpus import Tokenizer, demo_text
+from unbounded.corpus import Reader, Tokenizer, demo_text
 from unbounded.errors import CorpusError, SettingError
 
 CONFIG = """
