@@ -15,7 +15,7 @@ from experiments.results import Found
 from experiments.tables import spoken
 from unbounded.evaluation.figures import COLORS, INK, STYLE, require_matplotlib, svg_element
 from unbounded.evaluation.tables import minus
-from unbounded.experts.neighborhood import PAPER_K
+from unbounded.experts.cache import PAPER_K
 from unbounded.files import write_aside
 
 BOOKS = "#7c3aed"

@@ -5,7 +5,7 @@ from typing import final
 import numpy as np
 
 from unbounded.errors import SettingError
-from unbounded.experts.expert import unit_length
+from unbounded.experts.cache import unit_length
 from unbounded.lm import LanguageModel
 from unbounded.shapes import Float
 from unbounded.types import Hidden, Ids

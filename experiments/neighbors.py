@@ -10,7 +10,7 @@ from experiments.cells import Cell
 from experiments.corpora import SEED, Corpora
 from experiments.keys import Keys
 from unbounded.corpus import Reader, blocks, read_sentences
-from unbounded.datastore import IndexedDatastore, Neighbors
+from unbounded.datastore import Neighbors
 from unbounded.evaluation.metrics import Tally, surprise
 from unbounded.experts import Kernel, Static, Uniform, Unigram
 from unbounded.experts.distribution import Sparse
@@ -60,7 +60,7 @@ def run_neighbors(
     size, vocabulary = len(met), model.vocabulary.copy()
     static, uniform, unigram = Static(model.lm), Uniform(size), Unigram(size)
     key = Keys(cell.key, model.lm, model.text)
-    memory = IndexedDatastore(INDEXES[cell.index](key.width))
+    memory = INDEXES[cell.index](key.width)
     asked = kernels_asked(cell.k)
     lines = {name: _Line(3) for name in asked}
     plain, with_unigram, family = _Line(2), _Line(3), _Line(2 + len(SHARPNESS))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unbounded.corpus import Vocabulary
-from unbounded.datastore import IVFPQ, Auto, Datastore, Flat, Index, IndexedDatastore, Window
+from unbounded.datastore import IVFPQ, Auto, Datastore, Flat, Local
 from unbounded.datastore.threads import set_search_threads
 from unbounded.errors import SettingError
 from unbounded.experts import (
@@ -22,7 +22,7 @@ from unbounded.experts import (
     Uniform,
     Unigram,
 )
-from unbounded.experts.neighborhood import PAPER_K, Neighborhood
+from unbounded.experts.cache import PAPER_K, Neighborhood
 from unbounded.lm import AdaptedHead, LanguageModel, Pretrained, SharedHead
 from unbounded.lm.network_threads import set_network_threads
 from unbounded.lm.oov import OOV_READINGS, Spelled
@@ -72,8 +72,8 @@ class MemoryConfig:
         if self.window < 1:
             raise SettingError(f"the window is {self.window}; it must be at least 1")
 
-    def new_index(self, width: int) -> Index:
-        """An empty index of the kind asked for."""
+    def new_index(self, width: int) -> Local:
+        """An empty datastore of the kind asked for."""
         return INDEXES[self.index](width)
 
 
@@ -139,7 +139,7 @@ def build_online(
                     "local": memory.window,
                 }
                 built[name] = Cache(
-                    IndexedDatastore(Window(key_width, windows[name])),
+                    Flat(key_width, window=windows[name]),
                     size,
                     k=memory.k,
                     kernel=memory.local_kernel,
@@ -148,9 +148,7 @@ def build_online(
                 )
             case "unbounded":
                 built[name] = Cache(
-                    IndexedDatastore(memory.new_index(key_width))
-                    if pairs is None
-                    else pairs(vocabulary),
+                    memory.new_index(key_width) if pairs is None else pairs(vocabulary),
                     size,
                     k=memory.k,
                     kernel=memory.kernel,
@@ -158,7 +156,7 @@ def build_online(
                     part=part,
                 )
             case "knn" | "tuned":
-                store = IndexedDatastore(memory.new_index(key_width))
+                store = memory.new_index(key_width)
                 built[name] = Offline(store, size, k=memory.k or PAPER_K, part=part)
             case _:
                 raise SettingError(f"expert {name!r} is unknown")
@@ -179,7 +177,7 @@ def _primed(model: Pretrained, ngram: NGram) -> NGram:
             "expert 'primed' needs the training text, which this model does not keep; "
             "train it again, or leave the expert out"
         )
-    ngram.observe(np.empty((len(model.text), 0), np.float32), model.text)
+    ngram.score(np.empty((len(model.text), 0), np.float32), model.text)
     return ngram
 
 
