@@ -19,13 +19,14 @@ from benchmarks.stream import Watched
 from benchmarks.text import words_of
 from unbounded._native import QuantizedLists
 from unbounded.corpus import Reader
-from unbounded.datastore import Auto, IndexedDatastore
+from unbounded.datastore import Auto
 from unbounded.datastore.quantized import restored
-from unbounded.experts.expert import Static, unit_length
-from unbounded.experts.family import family
-from unbounded.experts.ngram import NGram
+from unbounded.experts import NGram, Static
+from unbounded.experts.cache import unit_length
+from unbounded.experts.kernels import votes_by
 from unbounded.lm import Pretrained, load_model
 from unbounded.presets import MemoryConfig, set_threads
+from unbounded.states import part
 from unbounded.types import Hidden, Ids, Probs
 
 BLOCK = 4096
@@ -55,9 +56,8 @@ def main() -> None:
     print(f"{entries:,} entries; without a cache", *(f"{mixed(m):.2f}" for m in mixtures))
     print("| looked at for each | neighbors | + cache | + unigram | + n-grams | µs a query |")
     print("|--:|--:|--:|--:|--:|--:|")
-    assert isinstance(memory.index, Auto)
     for candidates in CANDIDATES:
-        lists = restored(memory.index.state(), memory.index.exact // 8, candidates)
+        lists = restored(part("index", memory.state()), memory.exact // 8, candidates)
         lists.retag(memory.words)
         for k in NEIGHBORS:
             cache, seconds = search(lists, memory.words, hidden, later, k)
@@ -70,9 +70,9 @@ def main() -> None:
             )
 
 
-def filled(model: Pretrained, ids: Ids, entries: int) -> tuple[IndexedDatastore, Hidden]:
+def filled(model: Pretrained, ids: Ids, entries: int) -> tuple[Auto, Hidden]:
     """A memory of the first entries, and the states that foresee the words after them."""
-    memory, lm = IndexedDatastore(Auto(model.lm.width)), Watched(model.lm)
+    memory, lm = Auto(model.lm.width), Watched(model.lm)
     for start in range(0, entries, BLOCK):
         words = ids[start : min(start + BLOCK, entries)]
         lm.advance(lm.state, words)
@@ -91,7 +91,7 @@ def search(
     lists: QuantizedLists, known: Ids, hidden: Hidden, words: Ids, k: int
 ) -> tuple[Probs, float]:
     """What the cache says of each word, and seconds a query."""
-    votes, times, said = family(MemoryConfig().kernel), [], []
+    votes, times, said = votes_by(MemoryConfig().kernel), [], []
     for start in range(0, len(words), BLOCK):
         rows = slice(start, start + BLOCK)
         keys = unit_length(hidden[rows])

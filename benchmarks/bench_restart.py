@@ -52,16 +52,17 @@ def put_in(memory: Memory, block: Block) -> None:
     """A block with its words and states, without predictions."""
     online = memory._mind.online
     memory.store.append(block.words, list(block.documents), runs_of(block), time.time())
-    memory._mind._grow_vocabulary(len(online.vocabulary) + len(block.words))
+    memory._mind.size = memory._mind._size_for(len(online.vocabulary) + len(block.words))
+    online.grow_vocabulary(memory._mind.size)
     ids = online.vocabulary.encode(block.words)
-    after, state = online.lm.advance(online._state, ids)
-    before = np.concatenate([online._hidden, after])
+    after, state = online.lm.advance(online.network_state, ids)
+    before = np.concatenate([online.hidden, after])
     for expert in online.experts.values():
         if isinstance(expert, Cache):
             expert.memory.add(expert._keys(before[:-1]), ids)
         else:
-            expert.again(ids)
-    online._hidden, online._state = before[-1:], state
+            expert.score(before[:-1], ids)
+    online.hidden, online.network_state = before[-1:], state
 
 
 def fill(model: Pretrained, given: argparse.Namespace, entries: int) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from benchmarks.scale import share_of
 from unbounded.cluster.connecting import scratch
 from unbounded.cluster.merging import Merged
 from unbounded.corpus import Vocabulary
-from unbounded.datastore import Auto, Datastore, IndexedDatastore, Votes
+from unbounded.datastore import Auto, Datastore, Votes
 from unbounded.datastore.quantized import CANDIDATES
 from unbounded.types import Hidden, Ids
 
@@ -78,7 +78,7 @@ def bench_cluster(
         )
         show(table({**figures, "rows": figures["rows"][-1:]}))
 
-    measure("in this process", 0, IndexedDatastore(Auto(WIDTH)))
+    measure("in this process", 0, Auto(WIDTH))
     figures["alone"] = {count: _alone(entries // count, share_of(k, count)) for count in shards}
     figures["merge"] = max((_merging(4, k) - _merging(1, k)) / 3, 0.0)
     for count in shards:
@@ -89,7 +89,7 @@ def bench_cluster(
 
 def _alone(entries: int, k: int) -> float:
     """Seconds a query that searching takes in one shard's part, without any engine."""
-    memory = IndexedDatastore(Auto(WIDTH))
+    memory = Auto(WIDTH)
     for keys, ids in made_up(entries, seed=2):
         memory.add(keys, ids)
     _asking(memory, 1024, 1024, k)

@@ -33,10 +33,10 @@ from benchmarks.text import check_marks, full_size, words_of
 from experiments.paper import TABLE4
 from unbounded import _native
 from unbounded.corpus import Line
-from unbounded.datastore import IndexedDatastore, Votes
+from unbounded.datastore import Auto, Votes
 from unbounded.evaluation.metrics import surprise
-from unbounded.experts.family import family
-from unbounded.experts.neighborhood import PAPER_K
+from unbounded.experts.cache import PAPER_K
+from unbounded.experts.kernels import votes_by
 from unbounded.lm import Pretrained
 from unbounded.lm.pytorch import TorchModel
 from unbounded.lm.recurrent import RecurrentModel
@@ -196,8 +196,8 @@ class _Marker:
         """
         stream, k = self._stream, self._config.k or PAPER_K
         memory, static = stream.unbounded.memory, stream.online.experts["static"]
-        assert isinstance(memory, IndexedDatastore)
-        hidden, votes = stream.lm.peek(ids), family(self._config.kernel)
+        assert isinstance(memory, Auto)
+        hidden, votes = stream.lm.peek(ids), votes_by(self._config.kernel)
         keys = stream.keys(hidden)
         blocks = [slice(at, at + stream.block) for at in range(0, len(ids), stream.block)]
         # Once for the warm-up: what an answer is written on is new to both.

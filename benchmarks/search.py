@@ -20,8 +20,8 @@ from benchmarks.stock import CODE_SIZE, Stock, lists_for
 from benchmarks.stream import Watched
 from benchmarks.text import check_marks, full_size, words_of
 from unbounded.corpus import Line
-from unbounded.datastore import IVFPQ, Auto, Flat, Index
-from unbounded.experts.expert import unit_length
+from unbounded.datastore import IVFPQ, Auto, Flat, Local
+from unbounded.experts.cache import unit_length
 from unbounded.lm import Pretrained
 from unbounded.types import Hidden, Positions
 
@@ -102,7 +102,7 @@ def _read(
         show(done, "")
 
 
-def _indexes(scratch: Scratch, most: int) -> dict[str, Index | Stock]:
+def _indexes(scratch: Scratch, most: int) -> dict[str, Local | Stock]:
     """Empty ones; only stock must be trained beforehand."""
     width, lists = scratch.keys(0, 1).shape[1], lists_for(most)
     sample = scratch.keys(0, min(most, 39 * lists))
@@ -112,7 +112,7 @@ def _indexes(scratch: Scratch, most: int) -> dict[str, Index | Stock]:
 
 
 def _measure(
-    indexes: Mapping[str, Index | Stock], scratch: Scratch, mark: int, k: int
+    indexes: Mapping[str, Local | Stock], scratch: Scratch, mark: int, k: int
 ) -> dict[str, Any]:
     queries = scratch.keys(mark, mark + QUERIES)
     truth = exact(scratch.chunks(0, mark), queries[:RECALLED], k)
@@ -121,7 +121,11 @@ def _measure(
         before, began = len(index), time.perf_counter()
         for keys in scratch.chunks(before, mark):
             for start in range(0, len(keys), BLOCK):
-                index.add(keys[start : start + BLOCK])
+                some = keys[start : start + BLOCK]
+                if isinstance(index, Stock):
+                    index.add(some)
+                else:
+                    index.add(some, np.zeros(len(some), np.int64))
         adding = time.perf_counter() - began
         figures[name] = {"adds_per_second": (mark - before) / adding}
         index.search(queries[:BLOCK], k)
@@ -131,9 +135,11 @@ def _measure(
         block = queries[start : start + BLOCK]
         for name, index in indexes.items():
             began = time.perf_counter()
-            positions = index.search(block, k)[1]
+            neighbors = index.search(block, k)
             times[name].append((time.perf_counter() - began) / len(block))
-            found[name].append(positions)
+            found[name].append(
+                neighbors[1] if isinstance(neighbors, tuple) else neighbors.positions
+            )
     stock = float(np.median(times["stock"]))
     for name, index in indexes.items():
         positions, seconds = np.concatenate(found[name]), float(np.median(times[name]))

@@ -11,7 +11,7 @@ from benchmarks.scratch import Scratch
 from unbounded.evaluation.metrics import Tally, surprise
 from unbounded.evaluation.rows import Row
 from unbounded.experts import Cache
-from unbounded.experts.expert import unit_length
+from unbounded.experts.cache import unit_length
 from unbounded.lm import LanguageModel, Pretrained
 from unbounded.mixture import Online
 from unbounded.model import OnlineModel, Reading
@@ -218,9 +218,9 @@ class Stream:
         asked = {
             name: expert for name, expert in self._experts.items() if near or name not in WINDOWS
         }
-        every = self.online.fork(asked, Online(len(asked)))
+        every = self.online.fork(experts=asked, mixture=Online(len(asked)))
         reading = every.read(words)
-        self.online = every.fork(few, mixture)
+        self.online = every.fork(experts=few, mixture=mixture)
         seconds = sum(reading.seconds[name] for name in ("network", *few))
         self._longest = max(self._longest, seconds)
         if timed and len(words) == self.block:

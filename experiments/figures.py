@@ -11,14 +11,13 @@ from experiments.corpora import spoken
 from experiments.results import Found
 from unbounded.evaluation.figures import COLORS, INK, STYLE, require_matplotlib, svg_element
 from unbounded.evaluation.tables import minus
-from unbounded.experts.neighborhood import PAPER_K
+from unbounded.experts.cache import PAPER_K
 
 TRAINED_ON = "news-2007"
 """The figures are of the model trained here, as the paper's are."""
 
 DOMAINS = ("news-2008", "commentary", "web", "wiki", "books")
 """One line each, in the order of table 4."""
-
 
 BOOKS = "#7c3aed"
 """The one color that no row of a report has; a page has its own for the dark."""

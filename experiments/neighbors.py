@@ -9,12 +9,12 @@ import numpy as np
 from experiments.config import Cell
 from experiments.corpora import SEED, Corpora
 from unbounded.corpus import Reader, blocks, read_sentences
-from unbounded.datastore import IndexedDatastore, Neighbors
+from unbounded.datastore import Neighbors
 from unbounded.errors import SettingError
 from unbounded.evaluation.metrics import Tally, surprise
 from unbounded.experts import Kernel, Static, Uniform, Unigram
+from unbounded.experts.cache import unit_length
 from unbounded.experts.distribution import Sparse
-from unbounded.experts.expert import unit_length
 from unbounded.lm import LanguageModel, Pretrained
 from unbounded.mixture import Online
 from unbounded.presets import INDEXES
@@ -67,7 +67,7 @@ def run_neighbors(
     size, vocabulary = len(met), model.vocabulary.copy()
     static, uniform, unigram = Static(model.lm), Uniform(size), Unigram(size)
     key = Keys(cell.key, model.lm, model.text)
-    memory = IndexedDatastore(INDEXES[cell.index](key.width))
+    memory = INDEXES[cell.index](key.width)
     asked = kernels_asked(cell.k)
     lines = {name: _Line(3) for name in asked}
     plain, with_unigram, family = _Line(2), _Line(3), _Line(2 + len(SHARPNESS))

@@ -19,7 +19,7 @@ Votes votes_of(bool gaussian, float sharpness, float bandwidth, int kernels) {
   return {gaussian, sharpness, bandwidth, kernels};
 }
 
-// Lists, and what has come to them since somebody asked, once somebody has.
+// Lists, and a log of the codes that came since a delta was last asked for, once one was.
 class QuantizedLists {
  public:
   QuantizedLists(const QuantizedLists&) = delete;
@@ -180,6 +180,7 @@ class QuantizedLists {
     lists.restore();
     adopted = state["codes"];
     following = false;
+    came_codes.clear(), came_lists.clear();
   }
 
   // Every chunk is in one chain at most, and each chain is as long as its list: no damage may lead
@@ -201,10 +202,16 @@ class QuantizedLists {
     follow(free, -1);
   }
 
-  // Codes and lists since this was last called; None the first time.
-  nb::object growth() {
+  // Codes and lists of the entries from number `first` on; None if the log does not reach back to it.
+  // It is kept from there on, or from now on, so that who never asks pays nothing.
+  nb::object since(int64_t first) {
+    const int64_t logged = following ? static_cast<int64_t>(came_lists.size()) : 0, before = lists.entries() - logged;
+    require(first >= 0 && first <= lists.entries(), "there are " + std::to_string(lists.entries()) + " entries, and none since " + std::to_string(first));
     nb::object found = nb::none();
-    if (following) {
+    const int64_t dropped = first < before ? logged : first - before;
+    came_codes.erase(came_codes.begin(), came_codes.begin() + dropped * kWords);
+    came_lists.erase(came_lists.begin(), came_lists.begin() + dropped);
+    if (first >= before) {
       auto codes = new_array<uint32_t, 2>({came_lists.size(), kWords});
       std::copy(came_codes.begin(), came_codes.end(), codes.data());
       nb::dict arrays;
@@ -212,7 +219,6 @@ class QuantizedLists {
       found = arrays;
     }
     following = true;
-    came_codes.clear(), came_lists.clear();
     return found;
   }
 
@@ -385,7 +391,7 @@ void bind_datastore(nb::module_& m) {
            nb::arg("gaussian"), nb::arg("sharpness"), nb::arg("bandwidth"), nb::arg("kernels"))
       .def("state", &QuantizedLists::state)
       .def("load", &QuantizedLists::load, nb::arg("state"))
-      .def("growth", &QuantizedLists::growth)
+      .def("since", &QuantizedLists::since, nb::arg("first"))
       .def("grow", &QuantizedLists::grow, nb::arg("codes"), nb::arg("lists"))
       .def("encoded", &QuantizedLists::encoded, nb::arg("keys"));
 }

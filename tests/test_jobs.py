@@ -34,7 +34,7 @@ def model(tmp_path_factory: pytest.TempPathFactory, lines: list[Line]) -> Pretra
 def test_it_has_read_the_training_text_and_then_goes_on(model: Pretrained) -> None:
     assert model.text is not None
     expected = NGram(9_000)
-    expected.observe(np.empty((len(model.text), 0)), model.text)
+    expected.score(np.empty((len(model.text), 0)), model.text)
     online = build_online(model, 9_000, ["uniform", "ngram", "train_ngram"], MemoryConfig())
     words = model.tokenizer.words("the congress of the united states and the zorble")
     reading = online.read([*words, *words])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.toy import ToyModel
 from unbounded.corpus import Vocabulary
-from unbounded.datastore import Flat, IndexedDatastore, Window
+from unbounded.datastore import Flat
 from unbounded.errors import SettingError
 from unbounded.experts import Cache, Expert, NGram, Static, Uniform, Unigram
 from unbounded.mixture import Fixed, Gated, Mixture, Online
@@ -35,8 +35,8 @@ def build(mixture: Mixture) -> OnlineModel:
         "uniform": Uniform(SIZE),
         "unigram": Unigram(SIZE),
         "ngram": NGram(SIZE),
-        "local": Cache(IndexedDatastore(Window(5, size=7)), SIZE, k=3),
-        "unbounded": Cache(IndexedDatastore(Flat(5)), SIZE, k=4),
+        "local": Cache(Flat(5, window=7), SIZE, k=3),
+        "unbounded": Cache(Flat(5), SIZE, k=4),
     }
     return OnlineModel(toy, Vocabulary(BASE), experts, mixture)
 
@@ -101,7 +101,7 @@ def test_asking_teaches_nothing(words: list[str]) -> None:
 def test_a_saved_state_goes_on_bit_for_bit(name: str, words: list[str], more: list[str]) -> None:
     went_on, restored = build(MIXTURES[name]()), build(MIXTURES[name]())
     went_on.read(words)
-    restored.load(went_on.state())
+    restored.load([went_on.state()])
     assert restored.vocabulary.to_text() == went_on.vocabulary.to_text()
     np.testing.assert_array_equal(restored.read(more).prob, went_on.read(more).prob)
 

@@ -11,7 +11,7 @@ from zlib import crc32
 import numpy as np
 
 from unbounded.corpus import Vocabulary
-from unbounded.datastore import IVFPQ, Auto, Datastore, Flat, Index, IndexedDatastore, Window
+from unbounded.datastore import IVFPQ, Auto, Datastore, Flat, Local
 from unbounded.datastore.threads import set_search_threads
 from unbounded.derived import derived
 from unbounded.errors import SettingError
@@ -28,7 +28,7 @@ from unbounded.experts import (
     Uniform,
     Unigram,
 )
-from unbounded.experts.neighborhood import PAPER_K, Neighborhood
+from unbounded.experts.cache import PAPER_K, Neighborhood
 from unbounded.experts.offline import SHARE
 from unbounded.lm import AdaptedHead, HeadedModel, LanguageModel, Pretrained, SharedHead
 from unbounded.lm.network_threads import set_network_threads
@@ -111,8 +111,8 @@ class MemoryConfig:
         if self.window < 1:
             raise SettingError(f"the window is {self.window}; it must be at least 1")
 
-    def new_index(self, width: int) -> Index:
-        """An empty index of the kind asked for."""
+    def new_index(self, width: int) -> Local:
+        """An empty datastore of the kind asked for."""
         return INDEXES[self.index](width)
 
 
@@ -218,23 +218,24 @@ class _Builder:
             case "train_ngram":
                 return self._train_ngram()
             case "cache_128" | "cache_1024":
-                return self._cache(self._window(WINDOWS[name]), self._memory.local_kernel)
+                return self._window(WINDOWS[name])
             case "local":
-                return self._cache(self._window(self._memory.window), self._memory.local_kernel)
+                return self._window(self._memory.window)
             case "unbounded":
                 pairs = self._pairs
-                store = self._indexed() if pairs is None else pairs(self._vocabulary)
+                store = self._empty() if pairs is None else pairs(self._vocabulary)
                 return self._cache(store, self._memory.kernel)
             case "knn" | "tuned":
                 k, part = self._memory.k or PAPER_K, self._model.lm.key_part
-                return Offline(self._indexed(), self._size, k=k, part=part)
+                return Offline(self._empty(), self._size, k=k, part=part)
         raise SettingError(f"expert {name!r} is unknown")
 
-    def _window(self, size: int) -> IndexedDatastore:
-        return IndexedDatastore(Window(self._model.lm.key_width, size))
+    def _empty(self) -> Local:
+        return self._memory.new_index(self._model.lm.key_width)
 
-    def _indexed(self) -> IndexedDatastore:
-        return IndexedDatastore(self._memory.new_index(self._model.lm.key_width))
+    def _window(self, size: int) -> Cache:
+        store = Flat(self._model.lm.key_width, window=size)
+        return self._cache(store, self._memory.local_kernel)
 
     def _cache(self, store: Datastore, kernel: Kernel | None) -> Cache:
         return Cache(
@@ -269,12 +270,12 @@ class _Builder:
 
         def read() -> dict[str, np.ndarray]:
             ngram = NGram(self._size, open=self._full is None)
-            ngram.observe(np.empty((len(text), 0), np.float32), text)
+            ngram.score(np.empty((len(text), 0), np.float32), text)
             return ngram.state()
 
         ngram = NGram(self._size, open=self._full is None)
         key = f"{self._model.fingerprint}-{crc32(text.data):08x}-{self._size}-ngrams"
-        ngram.load(derived(key, read))
+        ngram.load([derived(key, read)])
         return ngram
 
 

@@ -16,7 +16,7 @@ from tests.cluster.streams import WIDTH, about, stream, vocabulary
 from unbounded.cluster import Sharded
 from unbounded.cluster import rpc_client as calls
 from unbounded.cluster.queue import own_queue
-from unbounded.datastore import Flat, IndexedDatastore, Neighbors
+from unbounded.datastore import Flat, Neighbors
 from unbounded.errors import Unavailable
 
 pytest.importorskip("ray")
@@ -68,7 +68,7 @@ def test_whatever_is_killed_while_reading_the_answers_are_those_of_one_memory(
     made: Any, tmp_path: Path, killed: str
 ) -> None:
     keys, words = stream(400)
-    local = IndexedDatastore(Flat(WIDTH))
+    local = Flat(WIDTH)
     engine = started(made, tmp_path, 3)
     memory = Sharded(engine, vocabulary(), WIDTH, batch=32)
     try:

@@ -7,10 +7,10 @@ import pytest
 
 from tests.cluster.streams import WIDTH, WORDS, here, spread, stream, vocabulary
 from unbounded.cluster import Sharded
-from unbounded.datastore import Auto, Datastore, Flat, IndexedDatastore, Neighbors
+from unbounded.datastore import IVFPQ, Auto, Datastore, Flat, Neighbors
+from unbounded.datastore.datastore import Remote
 from unbounded.errors import MemoryFault
-from unbounded.experts import Cache
-from unbounded.experts.expert import stepwise
+from unbounded.experts import Cache, stepwise
 from unbounded.types import Hidden, Ids
 
 
@@ -44,7 +44,7 @@ def test_exact_shards_find_what_one_exact_memory_finds_however_the_stream_is_cut
     shards, k = int(rng.integers(1, 6)), int(rng.integers(1, 100))
     cuts = rng.integers(0, 90, int(rng.integers(0, 7))).tolist()
     keys, words = stream(90, seed)
-    expected = by_steps(IndexedDatastore(Flat(WIDTH)), keys, words, k)
+    expected = by_steps(Flat(WIDTH), keys, words, k)
     memory = spread(tmp_path, shards)
     t = 0
     for rows in np.split(np.arange(90), sorted(cuts)):
@@ -76,7 +76,7 @@ def test_coded_shards_find_the_same_however_the_stream_is_cut(tmp_path: Path) ->
 def test_coded_shards_find_nearly_what_one_coded_memory_finds(tmp_path: Path) -> None:
     keys, words = stream(3000)
     memory = spread(tmp_path, 3, batch=128, index="auto", exact=256)
-    alone, exact = IndexedDatastore(Auto(WIDTH, exact=256)), IndexedDatastore(Flat(WIDTH))
+    alone, exact = Auto(WIDTH, exact=256), Flat(WIDTH)
     queries = stream(40, seed=5)[0]
 
     def recall(found: Neighbors) -> float:
@@ -97,7 +97,7 @@ def test_neighbors_that_all_lie_on_one_shard_are_found(tmp_path: Path, shards: i
     keys = rng.normal(size=(300, WIDTH)).astype(np.float32)
     keys[::3] *= 0.01
     words = rng.integers(0, 9, 300)
-    memory, exact = spread(tmp_path, shards, batch=30), IndexedDatastore(Flat(WIDTH))
+    memory, exact = spread(tmp_path, shards, batch=30), Flat(WIDTH)
     memory.add(keys, words)
     exact.add(keys, words)
     queries = np.zeros((5, WIDTH), np.float32)
@@ -164,7 +164,7 @@ def test_a_cache_on_shards_scores_as_one_in_one_place_and_word_by_word(
     keys, words = stream(60)
     spread_out = Cache(spread(tmp_path / "blocks", 3), 12, k=7)
     single = Cache(spread(tmp_path / "single", 3), 12, k=7)
-    expected = Cache(IndexedDatastore(Flat(WIDTH)), 12, k=7).score(keys, words)
+    expected = Cache(Flat(WIDTH), 12, k=7).score(keys, words)
     rows = np.split(np.arange(60), cuts)
     found = np.concatenate([spread_out.score(keys[some], words[some]) for some in rows])
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-9)
@@ -200,5 +200,6 @@ def test_no_answer_depends_on_a_later_word(tmp_path: Path) -> None:
     np.testing.assert_array_equal(one.words[:41], two.words[:41])
 
 
-def test_every_memory_of_pairs_is_tested_here_or_as_an_index() -> None:
-    assert set(Datastore.__subclasses__()) == {IndexedDatastore, Sharded}
+def test_every_datastore_is_tested_here_or_under_contract() -> None:
+    assert set(Datastore.__subclasses__()) == {Auto, Flat, IVFPQ, Remote}
+    assert set(Remote.__subclasses__()) == {Sharded}

@@ -102,7 +102,7 @@ def test_a_saved_state_goes_on_bit_for_bit(name: str, table: Table, more: Table)
     went_on, restored = MIXTURES[name](table.shape[1]), MIXTURES[name](table.shape[1])
     context = CONTEXT[: len(table)]
     went_on.score(table, context)
-    restored.load(went_on.state())
+    restored.load([went_on.state()])
     np.testing.assert_array_equal(restored.weights, went_on.weights)
     np.testing.assert_array_equal(
         restored.score(table, context).prob, went_on.score(table, context).prob

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from unbounded import _native
 from unbounded.datastore import Votes
-from unbounded.experts.kernels import Kernel
+from unbounded.experts import Kernel
 
 
 @pytest.mark.usefixtures("isa")

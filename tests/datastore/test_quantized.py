@@ -329,12 +329,20 @@ def test_a_state_goes_on_bit_for_bit() -> None:
 def test_a_state_and_what_has_come_since_is_the_state() -> None:
     lists = filled(states(700))
     again = restored(lists.state(), 128)
-    assert lists.growth() is None
+    # What came before anybody asked is not told.
+    assert lists.since(699) is None
     read(lists, states(300, seed=1), 20)
-    growth = lists.growth()
-    assert growth is not None
-    again.grow(growth["codes"], growth["lists"])
+    delta = lists.since(700)
+    assert delta is not None
+    again.grow(delta["codes"], delta["lists"])
     assert_same(again, lists)
+    later = lists.since(850)
+    assert later is not None
+    np.testing.assert_array_equal(later["codes"], delta["codes"][150:])
+    # And is kept from where it was last asked for.
+    assert lists.since(849) is None
+    with pytest.raises(ValueError, match="there are 1000 entries"):
+        lists.since(1001)
 
 
 @pytest.mark.parametrize("name", ["next", "heads", "lengths", "counts", "centroids", "codes"])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.small import adapted, dynamic
 from tests.toy import ToyModel
 from unbounded.corpus import SENTENCE_END, Block, Vocabulary
-from unbounded.datastore import Flat, IndexedDatastore, Window
+from unbounded.datastore import Flat
 from unbounded.evaluation.evaluation import Checkpoint, Evaluation
 from unbounded.evaluation.rows import ScoredBlock, Watcher, experts_of, make_rows
 from unbounded.experts import Cache, Expert, NGram, Static, Uniform, Unigram
@@ -42,12 +42,12 @@ def new_model(rows: Iterable[str] = ROWS, full: int = FULL) -> OnlineModel:
         "unigram": Unigram(full),
         "ngram": NGram(full),
         "train_ngram": NGram(full),
-        "cache_128": Cache(IndexedDatastore(Window(WIDTH, size=2)), full, k=4),
-        "cache_1024": Cache(IndexedDatastore(Window(WIDTH, size=4)), full, k=4),
-        "local": Cache(IndexedDatastore(Window(WIDTH, size=6)), full, k=4),
-        "unbounded": Cache(IndexedDatastore(Flat(WIDTH)), full, k=4),
+        "cache_128": Cache(Flat(WIDTH, window=2), full, k=4),
+        "cache_1024": Cache(Flat(WIDTH, window=4), full, k=4),
+        "local": Cache(Flat(WIDTH, window=6), full, k=4),
+        "unbounded": Cache(Flat(WIDTH), full, k=4),
     }
-    made["train_ngram"].observe(np.empty((40, 0)), np.arange(40) % 7)
+    made["train_ngram"].score(np.empty((40, 0)), np.arange(40) % 7)
     experts = {name: made[name] for name in experts_of(make_rows(list(rows)))}
     return OnlineModel(lm, Vocabulary(KNOWN), experts, Gated(len(experts), groups=[WIDTH]))
 

@@ -5,7 +5,7 @@ from experiments.neighbors import KEYS, Keys
 from tests.contracts.test_language_model import recurrent
 from tests.toy import ToyModel
 from unbounded.errors import SettingError
-from unbounded.experts.expert import unit_length
+from unbounded.experts.cache import unit_length
 
 TEXT = np.arange(200) % 7
 

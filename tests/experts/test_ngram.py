@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from unbounded import _native
 from unbounded.errors import SettingError
 from unbounded.experts import NGram, Unigram, stepwise
-from unbounded.experts.ngram import ORDERS
-from unbounded.experts.tree import DISCOUNT, NEXT, NONE, REPEATS, TOTALS
+from unbounded.experts.ngram import DISCOUNT, NEXT, NONE, ORDERS, REPEATS, TOTALS
 from unbounded.types import Hidden, Ids
 
 
@@ -118,13 +117,13 @@ def test_every_distribution_sums_to_one_and_is_never_negative() -> None:
         dense = ngram.predict(np.zeros((1, 1))).dense(300)
         assert (dense > 0).all()
         assert abs(dense.sum() - 1) < 1e-12
-        ngram.observe(nothing(words[start : start + 100]), words[start : start + 100])
+        ngram.score(nothing(words[start : start + 100]), words[start : start + 100])
 
 
 def test_all_hidden_states_of_one_moment_are_told_the_same() -> None:
     words = text(200, 30)
     ngram = NGram(30)
-    ngram.observe(nothing(words), words)
+    ngram.score(nothing(words), words)
     said = ngram.predict(np.zeros((3, 1)))
     dense = said.dense(30)
     assert dense.shape == (3, 30)
@@ -134,7 +133,7 @@ def test_all_hidden_states_of_one_moment_are_told_the_same() -> None:
 
 def test_a_prediction_is_zero_beyond_the_full_vocabulary() -> None:
     ngram = NGram(4)
-    ngram.observe(np.zeros((2, 1)), np.array([1, 2]))
+    ngram.score(np.zeros((2, 1)), np.array([1, 2]))
     dense = ngram.predict(np.zeros((1, 1))).dense(6)
     assert dense[0, 4:].tolist() == [0, 0]
     assert abs(dense.sum() - 1) < 1e-12
@@ -171,7 +170,7 @@ def test_it_foresees_a_text_better_than_word_counts() -> None:
 def test_a_word_costs_a_bounded_number_of_bytes() -> None:
     words = text(50_000, 5_000)
     ngram = NGram(5_000)
-    ngram.observe(nothing(words), words)
+    ngram.score(nothing(words), words)
     held = sum(array.nbytes for array in ngram.state().values())
     assert held <= 20 * ORDERS * len(words) + 20_000
 
@@ -191,7 +190,7 @@ def test_reading_nothing_is_allowed() -> None:
 def test_every_node_is_in_one_chain_and_no_chain_is_long() -> None:
     words = text(20_000, 2_000)
     ngram = NGram(2_000)
-    ngram.observe(nothing(words), words)
+    ngram.score(nothing(words), words)
     state = ngram.state()
     nodes, heads = state["nodes"], state["heads"]
     lengths, met = [], []
@@ -221,16 +220,16 @@ def with_all_counts(state: Mapping[str, np.ndarray]) -> np.ndarray:
 def test_a_state_from_before_most_nodes_lost_their_counts_goes_on(chains: bool) -> None:
     words = text(3_000, 300)
     ngram, other = NGram(300), NGram(300)
-    ngram.observe(nothing(words[:2_000]), words[:2_000])
+    ngram.score(nothing(words[:2_000]), words[:2_000])
     state = ngram.state()
     old = {name: state[name] for name in ("contexts", "learned")}
     nodes = with_all_counts(state)
     if chains:
-        other.load({**old, "nodes": nodes, "heads": state["heads"]})
+        other.load([{**old, "nodes": nodes, "heads": state["heads"]}])
     else:
         room = np.zeros((4096, 6), np.int32)
         room[: len(nodes)] = nodes[:, :6]
-        other.load({**old, "nodes": room, "used": np.array([len(nodes)])})
+        other.load([{**old, "nodes": room, "used": np.array([len(nodes)])}])
     rest = words[2_000:]
     expected = ngram.score(nothing(rest), rest)
     np.testing.assert_array_equal(other.score(nothing(rest), rest), expected)
@@ -239,7 +238,7 @@ def test_a_state_from_before_most_nodes_lost_their_counts_goes_on(chains: bool) 
 def test_only_what_came_again_has_counts() -> None:
     words = text(20_000, 2_000)
     ngram = NGram(2_000)
-    ngram.observe(nothing(words), words)
+    ngram.score(nothing(words), words)
     state = ngram.state()
     last = state["nodes"][:, 3]
     # Every row of counts belongs to one node, and says more than that it came once.
@@ -252,7 +251,7 @@ def test_only_what_came_again_has_counts() -> None:
 def test_a_state_that_points_outside_of_itself_or_in_a_circle_is_refused() -> None:
     words = text(300, 30)
     ngram = NGram(30)
-    ngram.observe(nothing(words), words)
+    ngram.score(nothing(words), words)
     for name, column, value in [
         *(("nodes", n, 10**6) for n in (0, 2)),
         *(("nodes", n, -5) for n in range(3)),
@@ -263,7 +262,7 @@ def test_a_state_that_points_outside_of_itself_or_in_a_circle_is_refused() -> No
         state = ngram.state()
         state[name][7, column] = value
         with pytest.raises(ValueError, match="damaged"):
-            NGram(30).load(state)
+            NGram(30).load([state])
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import numpy as np
 
 from tests.small import TOY
-from unbounded.datastore import Flat, IndexedDatastore
+from unbounded.datastore import Flat
 from unbounded.experts import Offline
 from unbounded.experts.offline import SHARES, TEMPERATURES, tuned
 from unbounded.presets import new_mixture
@@ -16,8 +16,8 @@ CAME = RANDOM.integers(0, 12, 20)
 
 
 def filled(k: int = 7) -> Offline:
-    offline = Offline(IndexedDatastore(Flat(5)), 12, k=k)
-    offline.observe(KEYS, WORDS)
+    offline = Offline(Flat(5), 12, k=k)
+    offline.score(KEYS, WORDS)
     offline.close()
     return offline
 

@@ -1,18 +1,20 @@
 """A character model of OOV words: every string has a share of one, and what is read is learned."""
 
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.experts.definitions import InPlaces
+from unbounded import _native
 from unbounded.corpus import SENTENCE_END, Vocabulary
 from unbounded.corpus.tokenizer import LONGEST
 from unbounded.errors import CorpusError
 from unbounded.experts import Spelling, stepwise
-from unbounded.experts.letters import ask, new_tables, read
-from unbounded.experts.spelling import EVEN
+from unbounded.experts.spelling import EVEN, CharacterModel, Written
 from unbounded.types import Hidden, Ids, Probs
 
 KNOWN = ("walk", "walked", "talk", "talked", "balk", "café", "1,234.5", "so-called")
@@ -26,12 +28,12 @@ def nothing(words: Ids) -> Hidden:
     return np.zeros((len(words), 1))
 
 
-def flat(words: list[Word], shut: set[Word]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Words as the tables' functions take them; none may end at a prefix in `shut`."""
+def flat(words: list[Word], shut: set[Word]) -> Written:
+    """Words as the character model takes them; none may end at a prefix in `shut`."""
     symbols = np.array([symbol for word in words for symbol in word], np.uint8)
     starts = np.cumsum([0, *map(len, words)])
     closed = np.array([w[:n] in shut for w in words for n in range(len(w))], bool)
-    return symbols, starts, closed
+    return Written(symbols, starts, closed)
 
 
 def total(longest: int, bits: int, learned: list[Word], known: list[Word]) -> float:
@@ -41,15 +43,12 @@ def total(longest: int, bits: int, learned: list[Word], known: list[Word]) -> fl
     is what shutting that end changes for a longer word.
     """
     shut = {(), *known}
-    tables = new_tables(bits)
-    symbols, starts, closed = flat(learned, shut)
-    new = np.ones(len(learned), bool)
-    slots = read(symbols, starts, closed, new, *tables, bits, np.empty(0))
+    model = CharacterModel(bits)
+    model.read(flat(learned, shut), np.ones(len(learned), bool), ask=False)
 
     def probs(words: list[Word], shut: set[Word]) -> Probs:
-        nats = np.empty(len(words))
-        ask(*flat(words, shut), slots, *tables[1:], bits, nats)
-        return np.exp(-nats)
+        found: Probs = np.exp(model.logprobs(flat(words, shut)))
+        return found
 
     alphabet = range(1 << bits)
     words = [word for n in range(1, longest + 1) for word in product(alphabet, repeat=n)]
@@ -81,10 +80,8 @@ def test_all_words_of_one_byte_and_the_mass_of_longer_ones_sum_to_one() -> None:
 def test_a_word_that_may_end_where_it_is_known_would_be_caught() -> None:
     """Plant the waste: give known words what they would have as OOV words, on top of the rest."""
     assert total(2, 2, [(1, 2)], []) == pytest.approx(1)
-    tables = new_tables(2)
-    nats = np.empty(1)
-    ask(*flat([(1,)], {()}), *tables, 2, nats)
-    assert total(2, 2, [], [(1,)]) + float(np.exp(-nats[0])) > 1.01
+    (logprob,) = CharacterModel(2).logprobs(flat([(1,)], {()}))
+    assert total(2, 2, [], [(1,)]) + float(np.exp(logprob)) > 1.01
 
 
 def test_the_networks_own_words_are_not_spelled_and_share_alike() -> None:
@@ -108,7 +105,7 @@ def test_words_like_those_known_are_likelier_than_others() -> None:
     assert probs[:2].min() > 10 * probs[2:].max()
 
 
-def test_a_stranger_costs_less_the_second_time_and_so_does_its_kind() -> None:
+def test_an_oov_word_costs_less_the_second_time_and_so_does_its_kind() -> None:
     vocabulary = Vocabulary(KNOWN)
     words = vocabulary.encode(["zorble", "grimp", "zorble", "zorbles", "grimps"])
     probs = Spelling(vocabulary).score(nothing(words), words)
@@ -117,12 +114,12 @@ def test_a_stranger_costs_less_the_second_time_and_so_does_its_kind() -> None:
     assert (probs[3:] > 3 * fresh).all()
 
 
-def test_a_stranger_is_learned_once() -> None:
+def test_an_oov_word_is_learned_once() -> None:
     vocabulary = Vocabulary(KNOWN)
     once = vocabulary.encode(["zorble"])
     often = np.repeat(once, 50)
     one, many = Spelling(vocabulary), Spelling(vocabulary)
-    one.observe(nothing(once), once)
+    one.score(nothing(once), once)
     probs = many.score(nothing(often), often)
     assert len(set(probs[1:].tolist())) == 1
     for name, array in one.state().items():
@@ -134,7 +131,7 @@ def test_known_words_teach_nothing() -> None:
     words = vocabulary.encode([*KNOWN, SENTENCE_END])
     spelling = Spelling(vocabulary)
     before = spelling.state()
-    spelling.observe(nothing(words), words)
+    spelling.score(nothing(words), words)
     for name, array in spelling.state().items():
         np.testing.assert_array_equal(array, before[name])
 
@@ -202,3 +199,68 @@ def test_a_word_that_no_tokenizer_gives_is_refused_and_an_old_model_may_know_one
 def test_reading_nothing_is_allowed() -> None:
     none = np.zeros(0, np.int64)
     assert Spelling(Vocabulary(KNOWN)).score(nothing(none), none).shape == (0,)
+
+
+# The native character model is the one of the definition, and refuses what it cannot read.
+
+words_of = st.lists(st.text("ab1.-é", max_size=9).map(lambda w: tuple(w.encode())), max_size=20)
+
+
+@given(words=words_of, shut=st.integers(0, 2**9 - 1))
+@settings(max_examples=40, deadline=None)
+def test_it_says_what_the_definition_with_a_dictionary_of_places_says(
+    words: list[Word], shut: int
+) -> None:
+    plain, model = InPlaces(8), CharacterModel()
+    expected = []
+    closed = [tuple(bool(shut >> min(n, 8) & 1) for n in range(len(word))) for word in words]
+    for word, ends in zip(words, closed, strict=True):
+        expected.append(plain.logprob(word, ends, learn=False))
+        plain.logprob(word, ends, learn=True)
+    written = Written(
+        np.array([symbol for word in words for symbol in word], np.uint8),
+        np.cumsum([0, *map(len, words)]),
+        np.array([end for ends in closed for end in ends], bool),
+    )
+    found = model.read(written, np.ones(len(words), bool))
+    np.testing.assert_allclose(found, expected, rtol=1e-4)
+    assert model.counters.tolist() == [len(plain.places), len(words)]
+    assert (model.slots != 0).sum() == model.counters[0]
+
+
+def test_the_logarithm_of_a_long_word_is_a_sum_and_ends_at_no_least() -> None:
+    symbols = np.random.default_rng(0).integers(0, 256, 10_000).astype(np.uint8)
+    written = Written(symbols, np.array([0, len(symbols)]), np.ones(len(symbols), bool))
+    # Nothing was learned: each bit is worth one, and so is the end.
+    expected = -np.log(2) * (8 * len(symbols) + 1)
+    assert CharacterModel().logprobs(written)[0] == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"symbols": np.zeros(3, np.int8)}, "symbols is an array of another type"),
+        ({"shut": np.zeros(2, bool)}, "shut must be as long as symbols"),
+        ({"starts": np.array([0, 2])}, "starts must begin with 0 and end"),
+        ({"starts": np.array([0, 5, 3])}, "starts must not decrease"),
+        ({"slots": np.zeros(1000, np.uint64)}, "slots must be a power of two"),
+        ({"slots": np.ones(4, np.uint64), "counters": np.array([4, 0])}, "slots must be a power"),
+        ({"counters": np.zeros(3, np.int64)}, "counters must be 2"),
+        ({"bits": 9}, "9 bits a symbol"),
+        ({"bits": 2}, "weights for each context and bit"),
+        ({"new": np.zeros(2, bool)}, "new must be as many as words"),
+    ],
+)
+def test_arrays_that_do_not_fit_are_refused_in_one_line(
+    change: dict[str, Any], complaint: str
+) -> None:
+    slots, counters, weights = CharacterModel().tables
+    given: dict[str, Any] = {
+        **{"symbols": np.zeros(3, np.uint8), "starts": np.array([0, 3]), "shut": np.zeros(3, bool)},
+        **{"new": np.ones(1, bool), "slots": slots, "counters": counters, "weights": weights},
+        **{"bits": 8},
+    } | change
+    words = given["symbols"], given["starts"], given["shut"]
+    tables = (given["slots"], given["counters"], given["weights"])
+    with pytest.raises(ValueError, match=complaint):
+        _native.spelling_read(*words, given["new"], tables, given["bits"], ask=True)

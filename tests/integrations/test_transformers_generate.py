@@ -80,14 +80,14 @@ def test_each_step_is_what_the_model_behind_the_text_predicts() -> None:
     text = found.sequences[0].tolist()
     # The same, piece by piece, by a model that is told the states of the text.
     hidden = _states(model, text)
-    behind = online.with_hidden(hidden[:1])
+    behind = online.fork(hidden=hidden[:1])
     for place in range(1, len(text)):
         if place >= ids.shape[1]:
             expected = behind.predict().dense(model.lm.base_size)[0]
             got = found.scores[place - ids.shape[1]][0].exp().numpy()
             np.testing.assert_allclose(got, expected, rtol=1e-3, atol=1e-6)
         word = np.array([text[place]])
-        _, behind = behind.resume(model.vocabulary.decode(word), word, hidden[place : place + 1])
+        _, behind = behind.peek(model.vocabulary.decode(word), (hidden[place : place + 1], None))
 
 
 def _states(model: Pretrained, text: list[int]) -> np.ndarray:

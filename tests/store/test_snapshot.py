@@ -53,7 +53,7 @@ def test_a_large_array_comes_back_where_it_can_grow(tmp_path: Path) -> None:
     found = read_arrays(about.path)
     assert np.array_equal(found["large"], array)
     assert np.array_equal(found["small"], array[:5])
-    grown = GrowableArray(found["large"]).first(len(array) + 1)
+    grown = GrowableArray(found["large"], reserve=True).resized(len(array) + 1)
     assert grown.ctypes.data == found["large"].ctypes.data
     assert grown[-1].tolist() == [0, 0, 0]
 

@@ -8,7 +8,7 @@ import numpy as np
 from unbounded.cluster.messages import Piece
 from unbounded.corpus import Vocabulary
 from unbounded.datastore import Flat
-from unbounded.datastore.growable_rows import GrowableRows
+from unbounded.growable_array import GrowableArray
 from unbounded.types import Hidden, Ids
 
 
@@ -23,8 +23,7 @@ class Recent:
 
     def _empty(self) -> None:
         self.index = Flat(self._width)
-        self._words = GrowableRows(np.empty(0, np.int64))
-        self._lines = GrowableRows(np.empty(0, np.int64))
+        self._lines = GrowableArray(np.empty(0, np.int64))
         # Document, position and place here of the first word of each stretch.
         self._stretches: list[tuple[str, int, int]] = []
 
@@ -34,7 +33,7 @@ class Recent:
     @property
     def words(self) -> Ids:
         """The words, by the reader's numbers."""
-        return self._words.view
+        return self.index.words
 
     def begin(self, document: str, position: int) -> None:
         """What comes next stands in this document, from this position on."""
@@ -43,8 +42,7 @@ class Recent:
 
     def add(self, keys: Hidden, words: Ids, lines: Ids) -> None:
         """Append pairs; refused ones leave everything as it was."""
-        self.index.add(keys)
-        self._words.append(words)
+        self.index.add(keys, words)
         self._lines.append(lines)
         self.position += len(words)
 
@@ -60,7 +58,7 @@ class Recent:
         which are often close together in one text, are spread evenly.
         """
         out: list[list[Piece]] = [[] for _ in range(shards)]
-        when, words = time.time(), vocabulary.decode(self._words.view)
+        when, words = time.time(), vocabulary.decode(self.words)
         ends = [first for _, _, first in self._stretches[1:]] + [len(self)]
         for (document, position, first), end in zip(self._stretches, ends, strict=True):
             for shard in range(shards):

@@ -25,7 +25,7 @@ from unbounded.cluster.messages import (
 from unbounded.cluster.rewriting import write_journal
 from unbounded.cluster.small import GENERATION, drop_kept, founded, keep, kept
 from unbounded.corpus import Vocabulary
-from unbounded.datastore import Auto, Flat, IndexedDatastore
+from unbounded.datastore import Auto, Flat
 from unbounded.datastore.threads import set_search_threads
 from unbounded.errors import EngineError, StoreError
 from unbounded.states import part, under
@@ -142,7 +142,7 @@ class Shard:
                 contents = part("contents", arrays)
                 if not self._known(about) or not self._contents.begins_as(contents):
                     raise ValueError("of another history than the journal")
-                self.memory.load(part("memory", arrays))
+                self.memory.load([part("memory", arrays)])
                 if words := arrays["vocabulary"].tobytes().decode():
                     self._vocabulary.restore(words.split("\n"))
                 if len(self.memory) != int(contents["count"].sum()):
@@ -163,7 +163,7 @@ class Shard:
     def _empty(self) -> None:
         kind = KINDS[self.about["index"]]
         settings = {} if self.about["exact"] is None else {"exact": self.about["exact"]}
-        self.memory = IndexedDatastore(kind(self.about["width"], **settings))
+        self.memory = kind(self.about["width"], **settings)
         self._vocabulary = Vocabulary()
         self._since = 0
         # Whoever was told numbers of words before asks again.

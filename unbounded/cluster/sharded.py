@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, final
 
 import numpy as np
@@ -14,9 +14,10 @@ from unbounded.cluster.queue import Queue
 from unbounded.cluster.recent import Recent
 from unbounded.cluster.rpc_client import RpcClient
 from unbounded.corpus import Vocabulary
-from unbounded.datastore import Datastore, IndexEvent, Neighbors, Votes
-from unbounded.datastore.datastore import check_pairs
+from unbounded.datastore import Neighbors, Votes
+from unbounded.datastore.datastore import Remote, checked_pairs, stacked
 from unbounded.errors import EngineError, MemoryFault, SettingError
+from unbounded.states import Arrays
 from unbounded.types import Hidden, Ids, Table
 
 BATCH = 1024
@@ -31,7 +32,7 @@ _Asked = tuple[tuple[Any, ...], Pending]
 
 
 @final
-class Sharded(Datastore):
+class Sharded(Remote):
     """Pairs on several shards, and those that are on their way to them.
 
     A query is asked of all shards in one call each; what they find is merged by distance with the
@@ -57,7 +58,9 @@ class Sharded(Datastore):
             raise SettingError(f"batches of {batch} pairs; give at least 1")
         self._calls = RpcClient(engine, patience, queue, say)
         self._vocabulary, self._batch = vocabulary, batch
-        self._recent = Recent(width, document)
+        self._width, self._recent = width, Recent(width, document)
+        # None of ours: shards tell theirs in `stats`.
+        self.events = []
         self._lines: Ids | None = None
         self._mine = 0
         self.asked_again = 0
@@ -72,11 +75,6 @@ class Sharded(Datastore):
         return sum(self._calls.held) + len(self._recent)
 
     @property
-    def window(self) -> int | None:
-        """All pairs."""
-        return None
-
-    @property
     def added(self) -> int:
         """How many pairs there are."""
         return len(self)
@@ -86,11 +84,6 @@ class Sharded(Datastore):
         """What the shards take, and what is here."""
         held = sum(int(stats["bytes_in_memory"]) for stats in self.stats())
         return held + self._recent.index.bytes
-
-    @property
-    def events(self) -> Sequence[IndexEvent]:
-        """None of ours: shards tell theirs in `stats`."""
-        return []
 
     @property
     def resent(self) -> int:
@@ -114,7 +107,7 @@ class Sharded(Datastore):
 
     def add(self, keys: Hidden, words: Ids) -> None:
         """Append pairs; durable after `flush`, found at once."""
-        check_pairs(keys, words)
+        keys, words = checked_pairs(keys, words, self._width)
         lines = self._next_lines(len(words))
         start = 0
         while start < len(keys):
@@ -144,17 +137,7 @@ class Sharded(Datastore):
 
     def read(self, keys: Hidden, words: Ids, k: int) -> Neighbors:
         """Search for each pair and then add it, as if one at a time."""
-        parts = list(self._read(keys, words, k))
-        shape = len(keys), max((some.squared.shape[1] for _, some in parts), default=0)
-        found = Neighbors(
-            np.full(shape, np.inf, np.float32), np.full(shape, -1), np.full(shape, -1)
-        )
-        for rows, some in parts:
-            there = rows, slice(some.squared.shape[1])
-            found.squared[there] = some.squared
-            found.words[there] = some.words
-            found.positions[there] = some.positions
-        return found
+        return stacked([found for _, found in self._read(keys, words, k)])
 
     def score(self, keys: Hidden, words: Ids, k: int, votes: Votes) -> Table:
         """Each kernel's share of the votes for each word before it came; then add the pairs."""
@@ -165,13 +148,13 @@ class Sharded(Datastore):
 
     def _read(self, keys: Hidden, words: Ids, k: int) -> Iterator[tuple[slice, Neighbors]]:
         """Ask the shards, and meanwhile look here; pairs are handed on while others are read."""
-        check_pairs(keys, words)
+        keys, words = checked_pairs(keys, words, self._width)
         lines = self._next_lines(len(words))
         start = 0
         while start < len(keys):
             rows = slice(start, min(start + self.room, len(keys)))
             asked = self._asked_before(keys[rows], k) or self._ask(keys[rows], k)
-            recent = self._recent.index.search_block(keys[rows], k)
+            recent = self._recent.index.search_block(keys[rows], words[rows], k)
             table = np.concatenate([self._recent.words, words[rows]])
             found = self._merge(keys[rows], k, asked, recent, table)
             self._add(keys[rows], words[rows], lines[rows])
@@ -220,13 +203,13 @@ class Sharded(Datastore):
         queries: Hidden,
         k: int,
         asked: list[_Asked],
-        recent: tuple[np.ndarray, np.ndarray],
+        recent: Neighbors,
         words: np.ndarray,
     ) -> Neighbors:
         """What shards and the recent past have, together."""
         answers = [self._found(shard, *each) for shard, each in enumerate(asked)]
         count, first_own = self._calls.count, self._after_all()
-        squared, own = recent[0], np.maximum(recent[1], 0)
+        squared, own = recent.squared, np.maximum(recent.positions, 0)
         width = min(k, sum(self._calls.held) + squared.shape[1])
 
         def merged() -> Neighbors:
@@ -331,33 +314,16 @@ class Sharded(Datastore):
 
     # The state is on the shards.
 
-    def state(self) -> dict[str, np.ndarray]:
+    def state(self, since: int | None = None) -> dict[str, np.ndarray]:
         """How many pairs there are: they themselves are on the shards, durably."""
         self.flush()
         return {"entries": np.array([len(self)])}
 
-    def load(self, state: Mapping[str, np.ndarray]) -> None:
+    def load(self, parts: Sequence[Arrays]) -> None:
         """Go on, if the shards have at least as many pairs."""
-        if len(self) < int(state["entries"][0]):
+        before = int(parts[-1]["entries"][0])
+        if len(self) < before:
             raise MemoryFault(
-                f"the shards hold {len(self):,} pairs, {int(state['entries'][0]):,} were there "
+                f"the shards hold {len(self):,} pairs, {before:,} were there "
                 "before; give the engine that holds them"
             )
-
-    def growth(self) -> dict[str, np.ndarray] | None:
-        """Nothing: shards keep what comes."""
-        return {}
-
-    def again(self, words: Ids) -> None:
-        """Nothing."""
-
-    def grow(self, growth: Mapping[str, np.ndarray]) -> None:
-        """Nothing."""
-
-    def rest(self) -> dict[str, np.ndarray]:
-        """The state."""
-        return self.state()
-
-    def settle(self, rest: Mapping[str, np.ndarray]) -> None:
-        """As `load`."""
-        self.load(rest)

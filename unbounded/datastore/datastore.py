@@ -1,14 +1,15 @@
-"""The contract of every memory of (hidden state, next word) pairs, wherever it lies."""
+"""The contract of every datastore of (hidden state, next word) pairs, wherever it lies."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import json
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from unbounded.datastore.index import IndexEvent
 from unbounded.datastore.votes import Votes
-from unbounded.errors import MemoryFault
+from unbounded.errors import MemoryFault, SettingError
+from unbounded.states import Arrays, Stateful
 from unbounded.types import Distances, Hidden, Ids, Positions, Table
 
 
@@ -34,22 +35,62 @@ class Neighbors:
             np.take_along_axis(self.positions, order, axis=1),
         )
 
+    def nearest_with(self, other: "Neighbors", k: int) -> "Neighbors":
+        """The k nearest of both."""
+        both = Neighbors(
+            np.concatenate([self.squared, other.squared], axis=1),
+            np.concatenate([self.words, other.words], axis=1),
+            np.concatenate([self.positions, other.positions], axis=1),
+        ).in_order()
+        return Neighbors(both.squared[:, :k], both.words[:, :k], both.positions[:, :k])
 
-class Datastore(ABC):
-    """Pairs appended as they are read, and found again by their states.
 
-    A step sees every pair before it and none after: `read` over a block finds what searching and
-    then adding one pair at a time would have found.
+def stacked(parts: Sequence[Neighbors]) -> Neighbors:
+    """The rows of all parts, filled up to the longest."""
+    shape = (
+        sum(len(each.squared) for each in parts),
+        max((each.squared.shape[1] for each in parts), default=0),
+    )
+    found = Neighbors(np.full(shape, np.inf, np.float32), np.full(shape, -1), np.full(shape, -1))
+    start = 0
+    for each in parts:
+        there = slice(start, start + len(each.squared)), slice(each.squared.shape[1])
+        found.squared[there] = each.squared
+        found.words[there] = each.words
+        found.positions[there] = each.positions
+        start = there[0].stop
+    return found
+
+
+@dataclass(frozen=True)
+class IndexEvent:
+    """Something a datastore did to itself: at how many entries, what, and how long it took."""
+
+    entries: int
+    what: str
+    seconds: float
+
+    def __str__(self) -> str:
+        return f"at {self.entries:,} entries: {self.what} ({self.seconds:.1f} s)"
+
+
+class Datastore(Stateful):
+    """Pairs appended as they are read, and found again by their hidden states.
+
+    A search returns min(k, entries) neighbors in every row. A step sees every pair before it and
+    none after: `read` and `score` over a block find what searching and then adding one pair at a
+    time would have found. There is a single writer: no search during an add.
     """
+
+    window: int | None = None
+    """How many of the last pairs a search sees; None is all of them."""
+
+    events: list[IndexEvent]
+    """What it did to itself."""
 
     @abstractmethod
     def __len__(self) -> int:
         """How many pairs can be found."""
-
-    @property
-    @abstractmethod
-    def window(self) -> int | None:
-        """How many of the last pairs a search sees; None is all of them."""
 
     @property
     @abstractmethod
@@ -60,11 +101,6 @@ class Datastore(ABC):
     @abstractmethod
     def bytes(self) -> int:
         """What all pairs take in memory."""
-
-    @property
-    @abstractmethod
-    def events(self) -> Sequence[IndexEvent]:
-        """What the memory did to itself."""
 
     @property
     def bytes_per_entry(self) -> float:
@@ -78,9 +114,6 @@ class Datastore(ABC):
     @abstractmethod
     def search(self, queries: Hidden, k: int) -> Neighbors:
         """The min(k, entries) nearest entries of each query; changes nothing."""
-
-    def prefetch(self, keys: Hidden, k: int) -> None:  # noqa: B027 - most have nothing to do
-        """These keys will be read next: whoever has to ask elsewhere may begin; changes nothing."""
 
     @abstractmethod
     def read(self, keys: Hidden, words: Ids, k: int) -> Neighbors:
@@ -96,39 +129,48 @@ class Datastore(ABC):
         Not a number in a row that had no neighbors at all.
         """
 
-    @abstractmethod
-    def state(self) -> dict[str, np.ndarray]:
-        """Everything that was read, as arrays."""
+
+class Remote(Datastore):
+    """Pairs that lie elsewhere, so that whoever knows what will be asked may say so."""
 
     @abstractmethod
-    def load(self, state: Mapping[str, np.ndarray]) -> None:
-        """Become the memory that wrote the state; only one of the same settings can."""
-
-    # A state in two parts, as an index has it.
-
-    @abstractmethod
-    def growth(self) -> dict[str, np.ndarray] | None:
-        """What has come since this was last called; None if that is not known."""
-
-    @abstractmethod
-    def again(self, words: Ids) -> None:
-        """Words whose keys come with `grow` and `settle`."""
-
-    @abstractmethod
-    def grow(self, growth: Mapping[str, np.ndarray]) -> None:
-        """Add what has come."""
-
-    @abstractmethod
-    def rest(self) -> dict[str, np.ndarray]:
-        """All but the growth and the words."""
-
-    @abstractmethod
-    def settle(self, rest: Mapping[str, np.ndarray]) -> None:
-        """Become what gave the rest."""
+    def prefetch(self, keys: Hidden, k: int) -> None:
+        """These keys will be read next: begin to search for them; changes nothing."""
 
 
-def check_pairs(keys: Hidden, words: Ids) -> None:
-    """Refuse what are no pairs."""
+# What the datastores of this process share.
+
+# A squared length below which distances are finite in 32 bits too.
+_LARGEST = 1e37
+
+
+def checked_width(width: int) -> int:
+    """Refuse keys of nothing."""
+    if width < 1:
+        raise SettingError(f"keys of width {width}; a datastore needs a width of at least 1")
+    return width
+
+
+def checked_keys(rows: Hidden, width: int, what: str = "keys") -> Hidden:
+    """Rows as the native code takes them; refused if they are no keys of that width."""
+    if rows.shape[1] != width:
+        raise MemoryFault(
+            f"{what} are {rows.shape[1]} wide, this datastore holds keys {width} wide; "
+            "use the network that filled the memory, or start a new one"
+        )
+    with np.errstate(over="ignore", invalid="ignore"):
+        rows = np.ascontiguousarray(rows, np.float32)
+        fits = np.einsum("nd,nd->n", rows, rows) < _LARGEST
+    if not fits.all():
+        raise MemoryFault(
+            f"row {int(fits.argmin())} of {len(rows)} {what} is not finite, or too large for "
+            "a distance in 32 bits; check the network's states for overflow"
+        )
+    return rows
+
+
+def checked_pairs(keys: Hidden, words: Ids, width: int) -> tuple[Hidden, Ids]:
+    """Keys and words as the native code takes them; refused if they are no pairs."""
     if len(keys) != len(words):
         raise MemoryFault(f"{len(keys)} keys for {len(words)} words; give one word to each key")
     if len(words) and (words.min() < 0 or words.max() >= 2**31):
@@ -136,3 +178,41 @@ def check_pairs(keys: Hidden, words: Ids) -> None:
             f"words from {words.min()} to {words.max()}; ids lie between 0 and {2**31 - 1}: "
             "encode unknown words first"
         )
+    return checked_keys(keys, width), np.ascontiguousarray(words, np.int64)
+
+
+def checked_k(k: int) -> int:
+    """Refuse to search for nothing."""
+    if k < 1:
+        raise SettingError(f"k is {k}; a search needs at least 1 neighbor")
+    return k
+
+
+def to_header(kind: str, width: int, added: int, events: Sequence[IndexEvent]) -> np.ndarray:
+    """What kind of datastore wrote a state, and the little that is no array."""
+    header = {"kind": kind, "width": width, "added": added, "events": [*map(asdict, events)]}
+    return np.frombuffer(json.dumps(header).encode(), np.uint8)
+
+
+def from_header(state: Arrays, kind: str, width: int) -> tuple[int, list[IndexEvent]]:
+    """How many pairs were added, and the events; refused if another kind wrote it."""
+    header = json.loads(state["header"].tobytes())
+    if (header["kind"], header["width"]) != (kind, width):
+        raise MemoryFault(
+            f"the state is of {header['kind']}({header['width']}), this datastore is "
+            f"{kind}({width}); load it into the kind that wrote it"
+        )
+    return header["added"], [IndexEvent(**event) for event in header["events"]]
+
+
+def words_of(parts: Sequence[Arrays], window: int | None, entries: int) -> np.ndarray:
+    """The words of a state and of the deltas after it; refused if they are not as many as keys."""
+    whole, *deltas = parts
+    words = np.concatenate([whole["words"], *(delta["ids"] for delta in deltas)])
+    words = words if window is None else words[max(len(words) - window, 0) :]
+    if len(words) != entries:
+        raise MemoryFault(
+            f"the state holds {len(words)} words for {entries} keys; "
+            "it is damaged: restore an older one"
+        )
+    return words.astype(np.int32)

@@ -1,11 +1,9 @@
 """An inverted file of codes that never comes back short: what faiss offers, made whole."""
 
-from collections.abc import Mapping
 from typing import Any, final
 
 import numpy as np
 
-from unbounded.datastore.exact import ExactKeys
 from unbounded.datastore.threads import load_faiss
 from unbounded.types import Distances, Hidden, Positions
 
@@ -95,19 +93,3 @@ class Inverted:
         every = np.tile(np.arange(self.lists), (len(queries), 1))
         squared, positions = self.index.search_preassigned(queries, k, every, to_lists)
         return squared, positions
-
-
-def stored(keys: ExactKeys | Inverted) -> dict[str, np.ndarray]:
-    """The keys as arrays, exact or coded as they are."""
-    if isinstance(keys, ExactKeys):
-        return {"keys": keys.view.copy()}
-    return {"inverted": load_faiss().serialize_index(keys.index)}
-
-
-def restored(state: Mapping[str, np.ndarray], width: int, probes: int) -> ExactKeys | Inverted:
-    """The keys that `stored` gave."""
-    if "inverted" in state:
-        return Inverted(load_faiss().deserialize_index(state["inverted"]), probes)
-    exact = ExactKeys(width)
-    exact.add(state["keys"])
-    return exact

@@ -1,10 +1,9 @@
 """Codes of 64 bytes, fitted to a sample of keys, in inverted lists that are split as they grow."""
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from unbounded._native import QuantizedLists
+from unbounded.states import Arrays
 from unbounded.types import Hidden
 
 AXES = 120
@@ -54,9 +53,7 @@ def fitted(
     return QuantizedLists(mean.astype(np.float32), main, steps, *settings)
 
 
-def restored(
-    state: Mapping[str, np.ndarray], split_every: int, candidates: int = CANDIDATES
-) -> QuantizedLists:
+def restored(state: Arrays, split_every: int, candidates: int = CANDIDATES) -> QuantizedLists:
     """The lists that wrote the state, whose codes are kept where they lie."""
     arrays = {name: np.require(array, requirements=["C", "W"]) for name, array in state.items()}
     lists = QuantizedLists(

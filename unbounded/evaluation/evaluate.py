@@ -256,7 +256,7 @@ def _part(block: Block, part: slice) -> Block:
 def _unmixed(online: OnlineModel) -> OnlineModel:
     """The same for rows that mix for themselves: a mixture of its own would learn for nobody."""
     many = len(online.experts)
-    return online.fork(online.experts, Fixed(np.full(many, 1 / many)))
+    return online.fork(mixture=Fixed(np.full(many, 1 / many)))
 
 
 def _check_texts(

@@ -1,16 +1,18 @@
 """Counts of what followed the last words, from everything read: a back-off n-gram that learns."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
+from copy import copy
 from typing import final
 
 import numpy as np
 
 from unbounded import _native
+from unbounded.experts.counts import check_inside
 from unbounded.experts.distribution import Dense, Distribution
-from unbounded.experts.expert import Expert, Uniform
-from unbounded.experts.tree import NONE, NOWHERE, PARENT, REPEATS, TOTALS, WORD, Tables, with_counts
+from unbounded.experts.expert import Expert, learn_again
 from unbounded.growable_array import GrowableArray
-from unbounded.shapes import Float
+from unbounded.shapes import Float, Int32
+from unbounded.states import Arrays
 from unbounded.types import Hidden, Ids, Probs
 
 ORDERS = 5
@@ -18,6 +20,31 @@ ORDERS = 5
 
 CHUNK = 4096
 """Words counted between two looks at whether there is room for more."""
+
+# The arrays of the tree of n-grams, which `native/ngram.h` reads and fills. Most n-grams come once,
+# and as contexts have one follower or none, so that there is nothing to count (of those of ten
+# million words of web, nine in ten). Only the others have counts, in an array of their own.
+
+DISCOUNT = 0.7
+"""Taken from every count, so that what was seen once or twice is trusted less (Kneser-Ney)."""
+
+TOTALS, REPEATS = 25, 6
+"""Contexts are told apart by how often they were met and how often their next word was a repeat."""
+
+PARENT, WORD, NEXT, LAST = range(4)
+"""A node, 16 bytes: the n-gram `word` after `parent`, the next node in its chain (0: none), and
+what followed the n-gram last: a word, `NONE`, or below that the number of its row of counts."""
+
+NONE = -1
+
+COUNT, TOTAL, DISTINCT, FOLLOWER = range(4)
+"""A row of counts, 16 bytes: how often the n-gram came, the sum and number of its followers'
+counts, its last follower."""
+
+NOWHERE = -1
+
+Tables = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, int, int]
+"""Heads of chains, nodes, counts, contexts and how they are weighed; nodes and counts in use."""
 
 
 @final
@@ -43,14 +70,14 @@ class NGram(Expert):
     """
 
     def __init__(self, size: int, *, open: bool = False) -> None:
-        self._uniform = Uniform(size)
+        self.size = size
         self._open = open
         self._used = 1  # node 0 is the empty context
         self._rows = 1  # and has the first row of counts
         self._nodes = np.array([[0, 0, 0, NONE - 1]], np.int32)
         self._counts = np.zeros((1, 4), np.int32)
         self._heads = _native.ngram_chain(self._nodes)
-        self._room: tuple[GrowableArray, GrowableArray, GrowableArray] | None = None
+        self._room: list[GrowableArray] | None = None
         self._contexts = np.full(ORDERS, NOWHERE, np.int64)
         self._contexts[0] = 0
         self._learned = np.ones((ORDERS * TOTALS * REPEATS, 3))
@@ -63,7 +90,7 @@ class NGram(Expert):
     def predict(self, hidden: Hidden) -> Distribution:
         """What followed the words read last; they are the same whatever the hidden state."""
         tables = self._tables(self._contexts.copy())
-        return Backed(len(hidden), self._uniform.size, tables, _native.ngram_weigh(tables))
+        return Backed(len(hidden), self.size, tables, _native.ngram_weigh(tables))
 
     @property
     def context(self) -> Ids:
@@ -75,40 +102,40 @@ class NGram(Expert):
             node = int(self._nodes[node, PARENT])
         return np.array(words[::-1], np.int64)
 
-    def observe(self, hidden: Hidden, words: Ids) -> None:
-        """Count."""
-        self.score(hidden, words)
-
     def score(self, hidden: Hidden, words: Ids) -> Probs:
         """Ask, look, count, word by word."""
         if not self._open:
-            self._uniform.observe(hidden, words)
+            check_inside(words, self.size)
         probs = np.empty(len(words))
         for start in range(0, len(words), CHUNK):
             chunk = np.ascontiguousarray(words[start : start + CHUNK], np.int64)
             self._reserve(ORDERS * len(chunk))
             self._used, self._rows = _native.ngram_read(
                 chunk,
-                self._uniform.size,
+                self.size,
                 self._tables(self._contexts),
                 probs[start : start + CHUNK],
             )
         return probs
 
-    def peek(self, hidden: Hidden, words: Ids) -> tuple[Probs, Expert]:
-        """Ask, look, go on, word by word; the twin shares all that was counted."""
-        fork = NGram(1)
-        fork.__dict__ |= self.__dict__ | {"_contexts": self._contexts.copy()}
+    def peek(self, words: Ids) -> tuple[Probs, "NGram"]:
+        """Each word's probability if none of them taught anything, and what stands behind them.
+
+        That one shares all that was counted. Words may be OOV words, beyond the vocabulary.
+        """
+        fork = copy(self)
+        fork._contexts = self._contexts.copy()
         tables = self._tables(fork._contexts)
         ids = np.ascontiguousarray(words, np.int64)
-        return _native.ngram_walk(ids, self._uniform.size, tables), fork
+        return _native.ngram_walk(ids, self.size, tables), fork
 
-    def grow_vocabulary(self, size: int) -> None:
-        """Behind the last context lie that many words."""
-        self._uniform.grow_vocabulary(size)
+    def state(self, since: int | None = None) -> dict[str, np.ndarray]:
+        """Nodes, chains and counts, where the text stands, and how contexts are weighed.
 
-    def state(self) -> dict[str, np.ndarray]:
-        """Nodes, chains and counts, where the text stands, and how contexts are weighed."""
+        The words tell all of it again.
+        """
+        if since is not None:
+            return {}
         return {
             "nodes": self._nodes[: self._used].copy(),
             "heads": self._heads[: self._used].copy(),
@@ -117,8 +144,9 @@ class NGram(Expert):
             "learned": self._learned.copy(),
         }
 
-    def load(self, state: Mapping[str, np.ndarray]) -> None:
-        """Become what wrote the state."""
+    def load(self, parts: Sequence[Arrays]) -> None:
+        """Become what wrote the first part, and count the words of the others."""
+        state = parts[0]
         if "counts" in state:
             self._nodes, self._heads, self._counts = (
                 np.require(state[name], requirements=["C", "W"])
@@ -126,28 +154,19 @@ class NGram(Expert):
             )
         elif "heads" in state:
             # As it was written while every node had its counts.
-            self._nodes, self._counts = with_counts(state["nodes"])
+            self._nodes, self._counts = _with_counts(state["nodes"])
             self._heads = np.require(state["heads"], requirements=["C", "W"])
         else:
             # And before that: without chains, with room behind the nodes in use.
             nodes = state["nodes"][: int(state["used"][0])]
-            self._nodes, self._counts = with_counts(np.pad(nodes, ((0, 0), (0, 1))))
+            self._nodes, self._counts = _with_counts(np.pad(nodes, ((0, 0), (0, 1))))
             self._heads = _native.ngram_chain(self._nodes)
         _native.ngram_check(self._heads, self._nodes, self._counts)
         self._used, self._rows, self._room = len(self._heads), len(self._counts), None
         self._contexts = state["contexts"].copy()
         self._learned = state["learned"].copy()
-
-    def rest(self) -> dict[str, np.ndarray]:
-        """Nothing: all of it is had from the words."""
-        return {}
-
-    def again(self, words: Ids) -> None:
-        """Count."""
-        self.score(np.empty((len(words), 0), np.float32), words)
-
-    def settle(self, rest: Mapping[str, np.ndarray]) -> None:
-        """Nothing."""
+        for delta in parts[1:]:
+            learn_again(self, delta)
 
     def _tables(self, contexts: Ids) -> Tables:
         arrays = self._heads, self._nodes, self._counts, contexts, self._learned
@@ -158,14 +177,11 @@ class NGram(Expert):
         used, rows = self._used + nodes, self._rows + 2 * nodes
         if used > len(self._nodes) or rows > len(self._counts):
             if self._room is None:
-                self._room = (
-                    GrowableArray(self._nodes),
-                    GrowableArray(self._heads),
-                    GrowableArray(self._counts),
-                )
+                arrays = self._nodes, self._heads, self._counts
+                self._room = [GrowableArray(each, spare=32, reserve=True) for each in arrays]
             for_nodes, for_heads, for_counts = self._room
-            self._nodes, self._heads = for_nodes.first(used), for_heads.first(used)
-            self._counts = for_counts.first(rows)
+            self._nodes, self._heads = for_nodes.resized(used), for_heads.resized(used)
+            self._counts = for_counts.resized(rows)
 
 
 @final
@@ -188,3 +204,16 @@ class Backed(Distribution):
     def dense(self, size: int) -> Dense:
         """The chain's probability of every word."""
         return np.tile(self.prob(np.arange(size)), (self._steps, 1))
+
+
+def _with_counts(
+    nodes: Int32[np.ndarray, "n 7"],
+) -> tuple[Int32[np.ndarray, "n 4"], Int32[np.ndarray, "rows 4"]]:
+    """Nodes and rows of counts, from nodes of parent, word, count, total, distinct, follower, next:
+    as they were written while each had all of them."""
+    counts = nodes[:, 2:6]
+    # The empty context has a row from the beginning, the first.
+    often = (counts[:, COUNT] != 1) | (counts[:, TOTAL] > 1)
+    last = np.where(counts[:, TOTAL] > 0, counts[:, FOLLOWER], NONE)
+    last[often] = NONE - 1 - np.arange(often.sum())
+    return np.column_stack([nodes[:, :2], nodes[:, 6], last]), counts[often].copy()

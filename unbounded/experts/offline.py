@@ -1,17 +1,18 @@
 """A cache that stops learning: the memory of a kNN-LM, filled before the first word that counts."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from functools import partial
 from math import sqrt
 from typing import final
 
 import numpy as np
 
-from unbounded.datastore import IndexedDatastore
+from unbounded.datastore import Datastore
+from unbounded.experts.cache import Cache
 from unbounded.experts.distribution import Distribution, Sparse
-from unbounded.experts.expert import Cache, Expert
+from unbounded.experts.expert import Expert
 from unbounded.experts.kernels import Kernel
-from unbounded.states import part, under
+from unbounded.states import Arrays, part, under
 from unbounded.types import Hidden, Ids, Probs
 
 SHARE = 0.25
@@ -35,9 +36,7 @@ class Offline(Expert):
     It learns as a cache does until it is closed, and then never again.
     """
 
-    def __init__(
-        self, memory: IndexedDatastore, size: int, *, k: int, part: slice = slice(None)
-    ) -> None:
+    def __init__(self, memory: Datastore, size: int, *, k: int, part: slice = slice(None)) -> None:
         self._make = partial(Cache, memory, size, k=k, part=part)
         self.closed = False
         self.temperature = 1.0
@@ -54,28 +53,25 @@ class Offline(Expert):
         """What followed the nearest states."""
         return self.cache.predict(hidden)
 
-    def observe(self, hidden: Hidden, words: Ids) -> None:
-        """Remember each pair, while it is open."""
-        if not self.closed:
-            self.cache.observe(hidden, words)
-
     def score(self, hidden: Hidden, words: Ids) -> Probs:
         """As a cache while it is open, and then what the closed memory says."""
         if not self.closed:
             return self.cache.score(hidden, words)
         return self.cache.predict(hidden).prob(words)
 
-    def state(self) -> dict[str, np.ndarray]:
+    def state(self, since: int | None = None) -> dict[str, np.ndarray]:
         """The cache's, whether it is closed, and its temperature."""
         own = {"closed": np.array([self.closed]), "temperature": np.array([self.temperature])}
-        return {**own, **under("cache", self.cache.state())}
+        return {**own, **under("cache", self.cache.state(since))}
 
-    def load(self, state: Mapping[str, np.ndarray]) -> None:
-        """Become what wrote the state."""
-        self.closed = bool(state["closed"][0])
-        self.temperature = float(state["temperature"][0])
+    def load(self, parts: Sequence[Arrays]) -> None:
+        """Become what wrote the parts."""
+        self.closed = bool(parts[-1]["closed"][0])
+        self.temperature = float(parts[-1]["temperature"][0])
         self.cache = self._make(kernel=softmax_kernel(self.temperature))
-        self.cache.load(part("cache", state))
+        read = [{"ids": each["ids"]} if "ids" in each else {} for each in parts]
+        both = zip(parts, read, strict=True)
+        self.cache.load([{**part("cache", each), **words} for each, words in both])
 
 
 TEMPERATURES = tuple(2.0**power for power in range(-2, 15))

@@ -1,18 +1,35 @@
 """Words never read before, letter by letter: what the open protocol has for the uniform."""
 
-from collections.abc import Iterable, Mapping
-from typing import final
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, final
 
 import numpy as np
 
+from unbounded import _native
 from unbounded.corpus import Vocabulary
 from unbounded.corpus.tokenizer import LONGEST
 from unbounded.errors import CorpusError
-from unbounded.experts import letters
+from unbounded.experts.counts import reaching
 from unbounded.experts.distribution import Dense, Distribution
-from unbounded.experts.expert import Expert
-from unbounded.shapes import Bool, Float, Int
+from unbounded.experts.expert import Expert, learn_again
+from unbounded.shapes import Bool, Float, Int, UInt
+from unbounded.states import Arrays
 from unbounded.types import Hidden, Ids, Probs
+
+BITS = 8
+"""A symbol is a byte; tests use fewer bits, for alphabets that can be written out."""
+
+ORDERS = 6
+"""Contexts of the last 0, 1, …, 5 bytes."""
+
+CONTEXTS = ORDERS + 2
+"""And of the letters since the last mark, and of the shape and length of the word so far."""
+
+CLASSES = 6
+"""How often a place was seen: never, once, twice, up to 5, up to 19, more."""
+
+FIRST = 0.15
+"""Every mixing weight before anything was read."""
 
 EVEN = 0.4
 """The share of the words that the network knows, all alike: they are not spelled. Anything from a
@@ -22,6 +39,49 @@ ESCAPE = 2.0**-60
 """The share of plain bytes, all alike, beside the character model: what a float cannot hold as a
 product of many chances costs 8 bits a byte and 67 more. Less than half a rounding error of 1, so
 that who has the other share has it whole."""
+
+
+class Written(NamedTuple):
+    """Words as symbols: word i has those from `starts[i]` to `starts[i + 1]`.
+
+    Where `shut` is true, it cannot end before that symbol.
+    """
+
+    symbols: UInt[np.ndarray, " symbols"]
+    starts: Int[np.ndarray, " starts"]
+    shut: Bool[np.ndarray, " symbols"]
+
+
+@final
+class CharacterModel:
+    """A character model of words that learns as it reads (`native/spelling.h` computes).
+
+    A word is written as its bytes and an end mark, and a byte as its bits, so that each step is a
+    choice between two: end or go on, zero or one. The chances of both always sum to one, and so do
+    those of all words.
+    """
+
+    def __init__(self, bits: int = BITS) -> None:
+        self._bits = bits
+        self.slots = np.zeros(1024, np.uint64)
+        self.counters = np.zeros(2, np.int64)
+        self.weights = np.full((ORDERS + 1 + 1 + bits, CONTEXTS, CLASSES), FIRST, np.float32)
+
+    @property
+    def tables(self) -> tuple[np.ndarray, ...]:
+        """As the native code takes them."""
+        return self.slots, self.counters, self.weights
+
+    def logprobs(self, words: Written) -> Float[np.ndarray, " n"]:
+        """Of each word; changes nothing."""
+        return _native.spelling_ask(*words, self.tables, self._bits)
+
+    def read(
+        self, words: Written, new: Bool[np.ndarray, " n"], *, ask: bool = True
+    ) -> Float[np.ndarray, " answers"]:
+        """Of each word just before it came, if they are asked for; it is then learned if new."""
+        self.slots, found = _native.spelling_read(*words, new, self.tables, self._bits, ask=ask)
+        return found
 
 
 @final
@@ -45,9 +105,7 @@ class Spelling(Expert):
     (True, True)
     """
 
-    def __init__(
-        self, vocabulary: Vocabulary, base: Mapping[str, np.ndarray] | None = None
-    ) -> None:
+    def __init__(self, vocabulary: Vocabulary, base: Arrays | None = None) -> None:
         """Learn every word of the network; ids are decoded by `vocabulary`, however it grows.
 
         Whoever has the state after that gives it as `base`.
@@ -59,11 +117,11 @@ class Spelling(Expert):
         words = [word for word in words if len(word.encode()) <= LONGEST]
         self._known = set(words)
         self._read = np.zeros(0, bool)
-        self._slots, self._counters, self._weights = letters.new_tables()
+        self._model = CharacterModel()
         if base is None:
-            self._learn(words, np.ones(len(words), bool), np.empty(0))
+            self._model.read(self._written(words), np.ones(len(words), bool), ask=False)
         else:
-            self._slots, self._counters, self._weights = (
+            self._model.slots, self._model.counters, self._model.weights = (
                 np.require(base[name], requirements=["C", "W"])
                 for name in ("slots", "counters", "weights")
             )
@@ -72,22 +130,18 @@ class Spelling(Expert):
         """How every word is spelled; the same whatever the hidden state."""
         return Spelled(self, len(hidden))
 
-    def observe(self, hidden: Hidden, words: Ids) -> None:
-        """Learn the OOV words that were not read before."""
-        self.score(hidden, words)
-
     def score(self, hidden: Hidden, words: Ids) -> Probs:
         """Spell, look, learn, word by word."""
         probs = np.full(len(words), EVEN / self._base_size)
         oov = np.flatnonzero(words >= self._base_size)
         if len(oov):
             ids = words[oov]
-            self._reach(int(ids.max()) + 1)
+            self._read = reaching(self._read, ids)
             new = np.zeros(len(ids), bool)
             new[np.unique(ids, return_index=True)[1]] = True
             new &= ~self._read[ids]
-            nats = np.empty(len(ids))
-            probs[oov] = _probs(nats, self._learn(self._vocabulary.decode(ids), new, nats))
+            written = self._written(self._vocabulary.decode(ids))
+            probs[oov] = _probs(self._model.read(written, new), written)
             self._read[ids] = True
         return probs
 
@@ -96,48 +150,34 @@ class Spelling(Expert):
         probs = np.full(len(words), EVEN / self._base_size)
         oov = np.flatnonzero(words >= self._base_size)
         if len(oov):
-            ids = words[oov]
-            met = ids < len(self._vocabulary)
-            symbols, starts, shut = self._written(self._vocabulary.decode(ids[met]))
-            nats = np.empty(len(starts) - 1)
-            tables = (self._slots, self._counters, self._weights)
-            letters.ask(symbols, starts, shut, *tables, letters.BITS, nats)
+            met = words[oov] < len(self._vocabulary)
+            written = self._written(self._vocabulary.decode(words[oov[met]]))
             probs[oov] = 0.0
-            probs[oov[met]] = _probs(nats, np.diff(starts))
+            probs[oov[met]] = _probs(self._model.logprobs(written), written)
         return probs
 
-    def state(self) -> dict[str, np.ndarray]:
-        """The tables of the character model, and which words were read."""
+    def state(self, since: int | None = None) -> dict[str, np.ndarray]:
+        """The tables of the character model, and which words were read; words tell it again."""
+        if since is not None:
+            return {}
         return {
-            "slots": self._slots.copy(),
-            "counters": self._counters.copy(),
-            "weights": self._weights.copy(),
-            "read": self._read.copy(),
+            "slots": self._model.slots.copy(),
+            "counters": self._model.counters.copy(),
+            "weights": self._model.weights.copy(),
+            "read": np.trim_zeros(self._read, "b").copy(),
         }
 
-    def load(self, state: Mapping[str, np.ndarray]) -> None:
-        """Become what wrote the state."""
-        self._slots = state["slots"].copy()
-        self._counters = state["counters"].copy()
-        self._weights = state["weights"].copy()
-        self._read = state["read"].copy()
+    def load(self, parts: Sequence[Arrays]) -> None:
+        """Become what wrote the first part, and read the words of the others."""
+        self._model.slots = parts[0]["slots"].copy()
+        self._model.counters = parts[0]["counters"].copy()
+        self._model.weights = parts[0]["weights"].copy()
+        self._read = parts[0]["read"].copy()
+        for delta in parts[1:]:
+            learn_again(self, delta)
 
-    def _learn(
-        self, words: list[str], new: Bool[np.ndarray, " n"], nats: Float[np.ndarray, " room"]
-    ) -> Int[np.ndarray, " n"]:
-        """Learn what is new; fill `nats`, if it has room, with those of each word before that.
-
-        Returns how many bytes each word has.
-        """
-        symbols, starts, shut = self._written(words)
-        tables = (self._slots, self._counters, self._weights)
-        self._slots = letters.read(symbols, starts, shut, new, *tables, letters.BITS, nats)
-        return np.diff(starts)
-
-    def _written(
-        self, words: Iterable[str]
-    ) -> tuple[letters.Symbols, letters.Starts, letters.Shut]:
-        """Bytes of all words, where each begins, and before which bytes a word cannot end."""
+    def _written(self, words: Iterable[str]) -> Written:
+        """Bytes of all words; none ends where a word of the network would."""
         # Only OOV words take this loop, a few in a hundred words.
         symbols, shut, starts = bytearray(), bytearray(), [0]
         for word in words:
@@ -159,17 +199,11 @@ class Spelling(Expert):
                 for letter, closed in zip(word, before, strict=True):
                     shut += bytes([closed]).ljust(len(letter.encode()), b"\0")
             starts.append(len(symbols))
-        return (
+        return Written(
             np.frombuffer(bytes(symbols), np.uint8),
             np.array(starts),
             np.frombuffer(bytes(shut), bool),
         )
-
-    def _reach(self, size: int) -> None:
-        if size > len(self._read):
-            grown = np.zeros(max(size, 2 * len(self._read)), bool)
-            grown[: len(self._read)] = self._read
-            self._read = grown
 
 
 @final
@@ -189,7 +223,8 @@ class Spelled(Distribution):
         return np.tile(self._spelling.ask(np.arange(size)), (self._steps, 1))
 
 
-def _probs(nats: Probs, sizes: Int[np.ndarray, " n"]) -> Probs:
-    """What each OOV word has, from its nats under the character model and its bytes."""
-    spelled: Probs = (1 - EVEN) * (np.exp(-nats) + ESCAPE / LONGEST * 256.0**-sizes)
+def _probs(logprobs: Probs, words: Written) -> Probs:
+    """What each OOV word has, from what the character model says of it and from its bytes."""
+    sizes = np.diff(words.starts)
+    spelled: Probs = (1 - EVEN) * (np.exp(logprobs) + ESCAPE / LONGEST * 256.0**-sizes)
     return spelled

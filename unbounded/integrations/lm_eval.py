@@ -111,7 +111,7 @@ class UnboundedLM(LM):  # type: ignore[misc]
         if cut:
             context, more = context[:-cut], context[-cut:] + more
         whole, before = self._words(context + more), self._words(context)
-        online = self._online.reset_context()
+        online = self._online.fork(reset_context=True)
         if before:
             _, online = online.peek(before)
         nats, greedy = 0.0, True
@@ -125,7 +125,7 @@ class UnboundedLM(LM):  # type: ignore[misc]
     def _written(self, context: str, options: dict[str, Any]) -> str:
         until = options.get("until") or []
         until = [until] if isinstance(until, str) else list(until)
-        online, said, text = self._online.reset_context(), [SENTENCE_END], ""
+        online, said, text = self._online.fork(reset_context=True), [SENTENCE_END], ""
         words = self._words(context)
         if words:
             _, online = online.peek(words)

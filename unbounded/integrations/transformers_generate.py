@@ -85,14 +85,13 @@ class Writer:
             before, new = self._before[ids[:-1]], ids[len(ids) - len(states) :]
         fork = before
         if new:
-            numbers = np.array(new, np.int64)
-            _, fork = before.resume(self._model.vocabulary.decode(numbers), numbers, states)
+            _, fork = before.peek(self._model.vocabulary.decode(np.array(new)), (states, None))
         self._now[ids] = fork
         dense: Float[np.ndarray, " v"] = fork.predict().dense(self._lm.base_size)[0]
         return dense
 
     def _begin(self, hidden: Hidden) -> OnlineModel:
-        return self._online.with_hidden(hidden)
+        return self._online.fork(hidden=hidden)
 
     def _empty(self) -> bool:
         caches = [e for e in self._online.experts.values() if isinstance(e, Cache)]

@@ -5,13 +5,14 @@ from typing import final
 
 import numpy as np
 
-from unbounded.datastore.growable_rows import GrowableRows
+from unbounded.datastore import Local
 from unbounded.evaluation.metrics import surprise
 from unbounded.experts import Cache, NGram
+from unbounded.growable_array import GrowableArray
 from unbounded.lm import HeadedModel, Pretrained
 from unbounded.model import OnlineModel, Reading
 from unbounded.presets import MemoryConfig, build_online
-from unbounded.types import Ids
+from unbounded.states import Arrays, NoDelta, Stateful, from_array, to_array
 
 EXPERTS = (
     "static",
@@ -24,8 +25,6 @@ EXPERTS = (
     "unbounded",
 )
 """Whom a kept memory asks: all of `full` that know nothing but what it read."""
-
-_OWN = ("ids", "blocks", "vocabulary", "surprise")
 
 SMALL = 4_000_000
 """Bytes that all but caches and n-grams are good for."""
@@ -44,7 +43,7 @@ def present_names(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 @final
-class LearnedState:
+class LearnedState(Stateful):
     """All that a memory knows; a function of the blocks of words that it read, and of nothing else.
 
     The full vocabulary is a power of two, at first twice the network's words or more. It doubles
@@ -62,10 +61,13 @@ class LearnedState:
         experts = [name for name in EXPERTS if headed or name != "adapted"]
         self.online: OnlineModel = build_online(model, self.size, experts, config)
         self._rates = rates
-        self._surprise = GrowableRows(np.empty(0, np.float16), spare=8)
-        # The blocks that have come since somebody asked, once somebody has; what was known then.
-        self._came: list[Ids] | None = None
-        self._known = len(self.online.vocabulary)
+        self._surprise = GrowableArray(np.empty(0, np.float16), spare=8)
+        self._begin_blocks()
+
+    def _begin_blocks(self) -> None:
+        """What was read, and known, before each block from here on, and before the next one."""
+        self._blocks = GrowableArray(np.empty((0, 2), np.int64))
+        self._blocks.append(np.array([[self.entries, len(self.online.vocabulary)]]))
 
     @property
     def surprise(self) -> np.ndarray:
@@ -73,11 +75,15 @@ class LearnedState:
         return self._surprise.view
 
     @property
-    def entries(self) -> int:
-        """How many words it has read."""
+    def _cache(self) -> Cache:
         cache = self.online.experts["unbounded"]
         assert isinstance(cache, Cache)
-        return cache.memory.added
+        return cache
+
+    @property
+    def entries(self) -> int:
+        """How many words it has read."""
+        return self._cache.memory.added
 
     @property
     def bytes(self) -> int:
@@ -89,77 +95,64 @@ class LearnedState:
 
     def read(self, words: Sequence[str]) -> Reading:
         """Score each word just before it comes, and learn it."""
-        self._grow_vocabulary(len(self.online.vocabulary) + len(words))
+        self.size = self._size_for(len(self.online.vocabulary) + len(words))
+        self.online.grow_vocabulary(self.size)
         reading = self.online.read(words)
         if self._rates:
             self._surprise.append(surprise(reading.prob).astype(np.float16))
-        if self._came is not None:
-            self._came.append(reading.ids)
+        self._blocks.append(np.array([[self.entries, len(self.online.vocabulary)]]))
         return reading
 
-    def _grow_vocabulary(self, words: int) -> None:
-        while not self._closed and words > self.size:
-            self.size *= 2
-            self.online.grow_vocabulary(self.size)
+    def _size_for(self, words: int) -> int:
+        """The full vocabulary, doubled until it is large enough for so many words."""
+        size = self.size
+        while not self._closed and words > size:
+            size *= 2
+        return size
 
-    def state(self) -> dict[str, np.ndarray]:
-        """All of it, as arrays."""
-        own = {"size": np.array([self.size]), "surprise": self.surprise.copy()}
-        return {**own, **self.online.state()}
-
-    def load(self, state: Mapping[str, np.ndarray]) -> None:
-        """Become what wrote the state; only if nothing was read yet."""
-        self.size = int(state["size"][0])
-        self._surprise.restore(state["surprise"])
-        self.online.grow_vocabulary(self.size)
-        self.online.load(state)
-
-    def growth(self) -> dict[str, np.ndarray] | None:
-        """What has come since this was last called; None if it is not known, as the first time."""
-        came, self._came = self._came, []
-        known, self._known = self._known, len(self.online.vocabulary)
-        growth = self.online.growth()
-        if came is None or growth is None:
-            return None
-        ids = np.concatenate([np.empty(0, np.int64), *came])
-        words = np.empty(0, np.uint8)
-        if self._known > known:
-            words = self.online.words_since(known)
+    def state(self, since: int | None = None) -> dict[str, np.ndarray]:
+        """All of it, as arrays; or what has come since so many words, where a block began."""
+        if since is None:
+            own = {"size": np.array([self.size]), "surprise": self.surprise.copy()}
+            return {**own, **self.online.state()}
+        found = self.online.state(since)
+        first = int(np.searchsorted(self._blocks.view[:, 0], since))
+        blocks = self._blocks.view[first:]
+        datastore = self._cache.memory
+        if not len(blocks) or blocks[0, 0] != since or not isinstance(datastore, Local):
+            raise NoDelta
+        later = np.arange(blocks[0, 1], len(self.online.vocabulary))
         return {
-            "ids": ids.astype(np.int32),
-            "blocks": np.array([len(block) for block in came], np.int32),
-            "vocabulary": words,
-            "surprise": self.surprise[len(self.surprise) - len(ids) :].copy()
-            if self._rates
-            else self.surprise[:0],
-            **growth,
+            "ids": datastore.words[since:].copy(),
+            "blocks": np.diff(blocks[:, 0]).astype(np.int32),
+            "vocabulary": to_array(self.online.vocabulary.decode(later)),
+            "surprise": self.surprise[since:].copy(),
+            **found,
         }
 
-    def rest(self) -> dict[str, np.ndarray]:
-        """All that is not growth; a few megabytes however much was read."""
-        return self.online.rest()
+    def load(self, parts: Sequence[Arrays]) -> None:
+        """Become what wrote a state and the deltas after it; only if nothing was read yet."""
+        whole, *deltas = parts
+        surprise = np.concatenate([each["surprise"] for each in parts])
+        self._surprise = GrowableArray(surprise, spare=8)
+        self.size = int(whole["size"][0])
+        self.online.grow_vocabulary(self.size)
+        known = self.online.vocabulary.base_size + len(from_array(whole["vocabulary"]))
+        told: list[Arrays] = [whole]
+        for delta in deltas:
+            sizes = []
+            for block in np.split(delta["ids"], np.cumsum(delta["blocks"])[:-1]):
+                # As it was when the block came.
+                self.size = self._size_for(known + len(block))
+                sizes.append(self.size)
+                known = max(known, int(block.max(initial=-1)) + 1)
+            told.append({**delta, "sizes": np.array(sizes)})
+        self.online.load(told)
+        self.online.grow_vocabulary(self.size)
+        self._begin_blocks()
 
-    def grow(self, growths: Sequence[Mapping[str, np.ndarray]]) -> None:
-        """Take in what has come, one growth after another; then `settle`."""
-        for growth in growths:
-            self._again(growth)
-        # All at once, so that large arrays are moved only once.
-        names = [name for name in growths[0] if name not in _OWN]
-        self.online.grow({name: np.concatenate([g[name] for g in growths]) for name in names})
-        self._known = len(self.online.vocabulary)
 
-    def _again(self, growth: Mapping[str, np.ndarray]) -> None:
-        known = len(self.online.vocabulary)
-        if words := growth["vocabulary"].tobytes().decode():
-            self.online.vocabulary.restore(words.split("\n"))
-        ends = np.cumsum(growth["blocks"])[:-1]
-        for block in np.split(growth["ids"].astype(np.int64), ends):
-            # As it was when the block came.
-            self._grow_vocabulary(known + len(block))
-            self.online.again(block)
-            known = max(known, int(block.max(initial=-1)) + 1)
-        self._surprise.append(growth["surprise"])
-
-    def settle(self, rest: Mapping[str, np.ndarray]) -> None:
-        """Become what gave the rest."""
-        self.online.settle(rest)
+def grows(name: str) -> bool:
+    """Whether an array of a delta is added to those before it; of others the last is enough."""
+    unbounded = name.startswith("expert.unbounded.") and name.endswith(("keys", "codes", "lists"))
+    return unbounded or name in ("ids", "blocks", "vocabulary", "surprise")

@@ -17,12 +17,13 @@ from unbounded.memory.cutting import enlarged, fitting_blocks, kept_since, label
 from unbounded.memory.export import export
 from unbounded.memory.forgetting import chosen
 from unbounded.memory.integrity import Finding, check, stats, timestamp
-from unbounded.memory.learned import LearnedState
+from unbounded.memory.learned import LearnedState, grows
 from unbounded.memory.prediction import Prediction, predict
 from unbounded.memory.restoring import Show, read_again, restored
 from unbounded.memory.surprise import Surprise
 from unbounded.model import OnlineModel, Reading
 from unbounded.presets import MemoryConfig
+from unbounded.states import NoDelta
 from unbounded.store import Snapshot, Store
 from unbounded.store.records import Ranges
 
@@ -294,8 +295,6 @@ class Memory:
     def compact(self) -> None:
         """Write everything anew without what was forgotten: it is then in no file any more."""
         self._check_usable(write=True)
-        # The new snapshot is what the next step leads on from.
-        self._mind.growth()
         self.store.compact(self._mind.state())
         self._since = self._since_snapshot = 0
 
@@ -304,7 +303,6 @@ class Memory:
     def snapshot(self) -> None:
         """Set the state aside, so that the next opening need not read again; never fails a read."""
         self._check_usable(write=True)
-        self._mind.growth()
         try:
             self.store.snapshot(self._mind.state())
         except StoreError as error:
@@ -312,14 +310,19 @@ class Memory:
         self._since = self._since_snapshot = 0
 
     def _step(self) -> None:
-        """Set aside what has come since the last time; now and then all, while reading goes on."""
+        """Write a delta checkpoint; now and then all of the state, while reading goes on."""
         aside = self.store.checkpoints
         aside.reap()
-        growth, self._since = self._mind.growth(), 0
-        leads_on = aside.leads_on and growth is not None
+        since, self._since = self._mind.entries - self._since, 0
+        leads_on = aside.leads_on
         try:
-            if growth is not None and aside.leads_on:
-                aside.step(growth, self._mind.rest())
+            delta = self._mind.state(since)
+            if leads_on:
+                grown = {name: array for name, array in delta.items() if grows(name)}
+                rest = {name: array for name, array in delta.items() if not grows(name)}
+                aside.step(grown, rest)
+        except NoDelta:
+            leads_on = False
         except StoreError as error:
             self.events.append(str(error))
             leads_on = False

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import numpy as np
 
 from unbounded.corpus import Splitter
-from unbounded.datastore import IndexedDatastore
+from unbounded.datastore import Local
 from unbounded.experts import Cache, NGram
 from unbounded.model import OnlineModel
 from unbounded.store import Store
@@ -160,7 +160,7 @@ def _add_counted(
     """What n-grams say of a word comes from where it followed the same words before."""
     memory = model.experts["unbounded"]
     assert isinstance(memory, Cache)
-    assert isinstance(memory.memory, IndexedDatastore)
+    assert isinstance(memory.memory, Local)
     for name, expert in model.experts.items():
         if isinstance(expert, NGram):
             places = occurrences(memory.memory.words, expert.context, word)

@@ -1,9 +1,12 @@
 """From disk to mind: the newest snapshot, the steps after it, then the rest of the journal."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
+from unbounded.errors import MemoryFault
 from unbounded.memory.learned import LearnedState, present_names
+from unbounded.states import Arrays, NoDelta
 from unbounded.store import Snapshot, Store
 from unbounded.store.deltas import Delta, read_growth, read_rest
 from unbounded.store.snapshot import read_arrays
@@ -61,46 +64,49 @@ def _loaded(
         for snapshot in store.snapshots():
             mind = fresh()
             try:
-                mind.load(present_names(read_arrays(snapshot.path)))
-                if mind.entries != snapshot.entries:
+                whole = read_arrays(snapshot.path)
+                deltas, last = _deltas(store, snapshot)
+                mind.load([present_names(each) for each in (whole, *deltas)])
+                there = snapshot if last is None else last.to
+                if mind.entries != there.entries:
                     raise ValueError(f"{mind.entries:,} entries where the journal has others")
             except FileNotFoundError:
                 # The writer has just removed it, for a newer one; for a reader to use that, it has
                 # to know the journal so far.
                 store.refresh()
                 break
-            except (OSError, ValueError, KeyError) as error:
+            except (OSError, ValueError, KeyError, MemoryFault) as error:
                 store.events.append(
                     f"{snapshot.path} is damaged ({error}) and was not used; "
                     "what it held is read again from the journal"
                 )
             else:
-                if write:
-                    mind.growth()
-                return mind, snapshot, _stepped(store, mind, snapshot)
+                return _followed(mind, write), snapshot, last
         else:
             break
-    mind = fresh()
+    return _followed(fresh(), write), None, None
+
+
+def _followed(mind: LearnedState, write: bool) -> LearnedState:
+    """For a writer, deltas are told from here on."""
     if write:
-        mind.growth()
-    return mind, None, None
+        with suppress(NoDelta):
+            mind.state(mind.entries)
+    return mind
 
 
-def _stepped(store: Store, mind: LearnedState, snapshot: Snapshot) -> Delta | None:
-    """Let a mind go on by the steps that are whole; the last of them."""
-    steps = store.checkpoints.steps_from(snapshot)
-    while steps:
+def _deltas(store: Store, snapshot: Snapshot) -> tuple[list[Arrays], Delta | None]:
+    """The deltas after a snapshot that are whole, and where the last of them lies."""
+    deltas = store.checkpoints.steps_from(snapshot)
+    while deltas:
         try:
-            rest = present_names(read_rest(steps[-1]))
-            growths = [present_names(read_growth(step)) for step in steps]
+            found: list[Arrays] = [read_growth(each) for each in deltas]
+            # What is small is in the last of them, and that is enough.
+            return [*found[:-1], {**found[-1], **read_rest(deltas[-1])}], deltas[-1]
         except (OSError, ValueError) as error:
             store.events.append(
-                f"a step in {steps[-1].path} is damaged ({error}) and was not used; "
+                f"a step in {deltas[-1].path} is damaged ({error}) and was not used; "
                 "what it held is read again from the journal"
             )
-            steps.pop()
-            continue
-        mind.grow(growths)
-        mind.settle(rest)
-        return steps[-1]
-    return None
+            deltas.pop()
+    return [], None

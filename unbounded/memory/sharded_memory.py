@@ -237,7 +237,7 @@ class ShardedMemory:
         # Documents may have been forgotten since.
         mind["expert.unbounded.entries"][:] = 0
         self._grow_vocabulary(int(mind["size"][0]))
-        self.online.load(mind)
+        self.online.load([mind])
 
     # Asking.
 

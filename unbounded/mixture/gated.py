@@ -1,6 +1,6 @@
 """A mixture whose weights depend on what is known before the word comes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import final
 
 import numpy as np
@@ -9,7 +9,7 @@ from unbounded import _native
 from unbounded.errors import SettingError
 from unbounded.mixture.mixture import Mixture, Online, Scored
 from unbounded.shapes import Float
-from unbounded.states import part, under
+from unbounded.states import Arrays, part, under
 from unbounded.types import Context, Table
 
 CALM = 1e-2
@@ -73,7 +73,7 @@ class Gated(Mixture):
         self.weights = self._weights()
         return Scored(choice.prob, weights)
 
-    def state(self) -> dict[str, np.ndarray]:
+    def state(self, since: int | None = None) -> dict[str, np.ndarray]:
         """Both mixtures' and the gate's."""
         gate = {
             "seen": self._seen,
@@ -88,10 +88,11 @@ class Gated(Mixture):
             **{name: array.copy() for name, array in gate.items()},
         }
 
-    def load(self, state: Mapping[str, np.ndarray]) -> None:
-        """Become what wrote the state."""
-        self._plain.load(part("plain", state))
-        self._choice.load(part("choice", state))
+    def load(self, parts: Sequence[Arrays]) -> None:
+        """Become what wrote the last part."""
+        state = parts[-1]
+        self._plain.load([part("plain", state)])
+        self._choice.load([part("choice", state)])
         self._seen = state["seen"].copy()
         self._moments = state["moments"].copy()
         self._own = state["own"].copy()

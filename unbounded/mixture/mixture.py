@@ -1,7 +1,7 @@
 """Mixtures: whom to believe. Row t is mixed with weights learned from the rows before t."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
@@ -10,6 +10,7 @@ import numpy as np
 from unbounded import _native
 from unbounded.errors import SettingError
 from unbounded.shapes import Float
+from unbounded.states import Arrays, Stateful
 from unbounded.types import Context, Probs, Table
 
 RATES = 0.5 ** np.arange(2, 13)
@@ -27,7 +28,7 @@ class Scored:
     weights: Table
 
 
-class Mixture(ABC):
+class Mixture(Stateful):
     """Weights over experts that sum to one."""
 
     weights: Float[np.ndarray, " m"]
@@ -43,14 +44,6 @@ class Mixture(ABC):
 
         A row of `context` is what was known before that row's word; most mixtures do not look.
         """
-
-    @abstractmethod
-    def state(self) -> dict[str, np.ndarray]:
-        """All that was learned, as arrays."""
-
-    @abstractmethod
-    def load(self, state: Mapping[str, np.ndarray]) -> None:
-        """Become what wrote the state."""
 
 
 @final
@@ -78,12 +71,13 @@ class Fixed(Mixture):
         parts = np.ascontiguousarray(table * self.weights)
         return Scored(parts.sum(axis=1), np.tile(self.weights, (len(table), 1)))
 
-    def state(self) -> dict[str, np.ndarray]:
+    def state(self, since: int | None = None) -> dict[str, np.ndarray]:
         """The weights."""
         return {"weights": self.weights.copy()}
 
-    def load(self, state: Mapping[str, np.ndarray]) -> None:
-        """Become what wrote the state."""
+    def load(self, parts: Sequence[Arrays]) -> None:
+        """Become what wrote the last part."""
+        state = parts[-1]
         self.weights = state["weights"].copy()
 
 
@@ -126,12 +120,13 @@ class Online(Mixture):
         self.weights = self._trust @ self._by_rate
         return Scored(prob, weights)
 
-    def state(self) -> dict[str, np.ndarray]:
+    def state(self, since: int | None = None) -> dict[str, np.ndarray]:
         """Weights by rate and trust in each rate."""
         return {"by_rate": self._by_rate.copy(), "trust": self._trust.copy()}
 
-    def load(self, state: Mapping[str, np.ndarray]) -> None:
-        """Become what wrote the state."""
+    def load(self, parts: Sequence[Arrays]) -> None:
+        """Become what wrote the last part."""
+        state = parts[-1]
         self._by_rate = state["by_rate"].copy()
         self._trust = state["trust"].copy()
         self.weights = self._trust @ self._by_rate

@@ -15,7 +15,7 @@ import numpy as np
 
 from unbounded.errors import StoreError
 from unbounded.files import parse_json
-from unbounded.growable_array import roomy
+from unbounded.growable_array import reserved
 from unbounded.store.disk import ASIDE, Disk, sync_folder, write_all, write_file
 
 ARRAYS, MANIFEST = "arrays.npy", "manifest.json"
@@ -150,7 +150,7 @@ def _read_from(file: io.FileIO, place: Mapping[str, int]) -> np.ndarray:
         raise ValueError(wrong)
     # Read where it will stay, and where it can grow, so that nobody has to copy it.
     large = count * dtype.itemsize >= _LARGE
-    array = roomy(shape, dtype) if large else np.empty(shape, dtype)
+    array = reserved(shape, dtype) if large else np.empty(shape, dtype)
     file.seek(first + start)
     crc = zlib.crc32(head.getvalue()[:start])
     for body in (array.reshape(-1).view(np.uint8).data, memoryview(bytearray(rest))):

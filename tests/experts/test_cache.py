@@ -4,9 +4,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from unbounded.datastore import Flat, IndexedDatastore
+from unbounded.datastore import Flat
 from unbounded.errors import SettingError
 from unbounded.experts import Cache, Kernel
+from unbounded.experts.cache import LARGE, PAPER_K, Neighborhood
+from unbounded.presets import MemoryConfig
 from unbounded.types import Distances
 
 KERNELS = [
@@ -83,13 +85,13 @@ def test_with_normalized_states_and_a_fixed_gaussian_it_is_the_continuous_cache_
     words = random.integers(0, 6, 30)
     bandwidth = 0.6
     cache = Cache(
-        IndexedDatastore(Flat(8)),
+        Flat(8),
         size=10,
         k=1_000,
         kernel=Kernel("gaussian", 1.0, bandwidth),
         normalize=True,
     )
-    cache.observe(states[:-1], words[:-1])
+    cache.score(states[:-1], words[:-1])
     unit = states / np.linalg.norm(states, axis=1, keepdims=True)
     scores = np.exp(unit[:-1].astype(np.float64) @ unit[-1] / bandwidth**2)
     expected = np.bincount(words[:-1], scores, minlength=10) / scores.sum()
@@ -102,16 +104,16 @@ def test_a_kernel_that_ends_at_the_kth_neighbor_needs_no_more_than_k() -> None:
     states = random.normal(size=(50, 4)).astype(np.float32)
     words = random.integers(0, 6, 50)
     query = states[-1:]
-    few = Cache(IndexedDatastore(Flat(4)), 6, k=10, kernel=Kernel("epanechnikov", 1.0))
-    few.observe(states[:-1], words[:-1])
+    few = Cache(Flat(4), 6, k=10, kernel=Kernel("epanechnikov", 1.0))
+    few.score(states[:-1], words[:-1])
     distances = np.sort(np.linalg.norm(states[:-1] - query, axis=1))
     every = Cache(
-        IndexedDatastore(Flat(4)),
+        Flat(4),
         6,
         k=1_000,
         kernel=Kernel("epanechnikov", 1.0, float(distances[9])),
     )
-    every.observe(states[:-1], words[:-1])
+    every.score(states[:-1], words[:-1])
     np.testing.assert_allclose(
         few.predict(query).dense(6), every.predict(query).dense(6), rtol=1e-4, atol=1e-7
     )
@@ -130,3 +132,33 @@ def test_a_kernel_that_ends_at_the_kth_neighbor_needs_no_more_than_k() -> None:
 def test_a_kernel_that_means_nothing_is_refused(settings: dict[str, float]) -> None:
     with pytest.raises(SettingError):
         Kernel(**settings)  # type: ignore[arg-type]
+
+
+# How many neighbors.
+
+
+def test_it_changes_where_it_says_it_will() -> None:
+    growing, entries, changes = Neighborhood(16, large=5), 0, []
+    for _ in range(6):
+        rest = growing.until_more(entries)
+        assert growing.at(entries) == growing.at(entries + rest - 1) < growing.at(entries + rest)
+        entries += rest
+        changes.append((entries, growing.at(entries)))
+    assert changes == [(5, 18), (10, 20), (20, 22), (40, 24), (80, 26), (160, 28)]
+
+
+def test_the_papers_number_up_to_half_a_million_and_for_ever_if_told() -> None:
+    assert Neighborhood.of(None).at(LARGE - 1) == PAPER_K < Neighborhood.of(None).at(LARGE)
+    told = Neighborhood.of(PAPER_K)
+    assert told.at(100 * LARGE) == PAPER_K
+    assert told.until_more(100 * LARGE) > LARGE
+
+
+def test_no_neighbors_are_refused() -> None:
+    for make in (
+        Neighborhood,
+        lambda k: MemoryConfig(k=k),
+        lambda k: Cache(Flat(2), 3, k=k),
+    ):
+        with pytest.raises(SettingError, match="k is 0; at least 1 neighbor"):
+            make(0)

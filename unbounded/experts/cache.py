@@ -1,0 +1,160 @@
+"""The caches: what followed the nearest of the hidden states that were read."""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from unbounded.datastore import Datastore, Neighbors
+from unbounded.datastore.datastore import Remote
+from unbounded.errors import SettingError
+from unbounded.experts.distribution import Distribution, Even, Sparse
+from unbounded.experts.expert import Expert
+from unbounded.experts.kernels import Kernel, votes_by
+from unbounded.mixture.mixture import Online
+from unbounded.shapes import Float
+from unbounded.states import Arrays, part, under
+from unbounded.types import Distances, Hidden, Ids, Probs
+
+PAPER_K = 1024
+""" "Unless said otherwise, we query the 1,024 nearest neighbors." """
+
+LARGE = 2**19
+"""Entries from which on that is too few: their words are ever fewer of those that were read."""
+
+
+@dataclass(frozen=True)
+class Neighborhood:
+    """`k` neighbors, and an eighth as many more from `large` entries on and with each doubling.
+
+    >>> [Neighborhood().at(entries) for entries in (10**3, 10**6, 5 * 10**6, 10**7, 10**8)]
+    [1024, 1152, 1536, 1664, 2048]
+    >>> Neighborhood.of(32).at(10**9)
+    32
+    """
+
+    k: int = PAPER_K
+    large: int | None = LARGE
+
+    def __post_init__(self) -> None:
+        if self.k < 1:
+            raise SettingError(f"k is {self.k}; at least 1 neighbor is needed")
+
+    @staticmethod
+    def of(k: int | None) -> "Neighborhood":
+        """Always k, or as many as seem best."""
+        return Neighborhood() if k is None else Neighborhood(k, large=None)
+
+    def at(self, entries: int) -> int:
+        """How many neighbors are asked of so many entries."""
+        return self.k + self._steps(entries) * (self.k // 8)
+
+    def until_more(self, entries: int) -> int:
+        """How many entries may come until more neighbors are asked."""
+        if self.large is None:
+            return sys.maxsize
+        return (self.large << self._steps(entries)) - entries
+
+    def _steps(self, entries: int) -> int:
+        return 0 if self.large is None else (entries // self.large).bit_length()
+
+
+@final
+class Cache(Expert):
+    """Kernel density estimate over a memory of (hidden state, next word) pairs (eq. 6).
+
+    With a memory of the last N pairs it is the local cache, with one of all pairs the unbounded
+    cache. An empty memory is even over `size` words. Without a `kernel` there is a family of them,
+    and how far to trust each is learned from the words that some neighbor foresaw. A `k` that is
+    not told grows with the memory.
+    """
+
+    def __init__(
+        self,
+        memory: Datastore,
+        size: int,
+        *,
+        k: int | Neighborhood | None = None,
+        kernel: Kernel | None = None,
+        normalize: bool = False,
+        part: slice = slice(None),
+    ) -> None:
+        """`part` of a hidden state is the key."""
+        self.memory = memory
+        # The more words look into a large memory together, the more share what they look at.
+        self.wants_whole_block = memory.window is None
+        self.size = size
+        self._neighborhood = k if isinstance(k, Neighborhood) else Neighborhood.of(k)
+        self._votes = votes_by(kernel)
+        self._trust = Online(self._votes.kernels)
+        self._normalize = normalize
+        self._part = part
+
+    @property
+    def k(self) -> int:
+        """How many neighbors a state is asked for now."""
+        return self._neighborhood.at(len(self.memory))
+
+    def neighbors(self, hidden: Hidden) -> Neighbors:
+        """The entries nearest to each state; changes nothing."""
+        return self.memory.search(self._keys(hidden), self.k)
+
+    def predict(self, hidden: Hidden) -> Distribution:
+        """What followed the nearest states, the nearer the more."""
+        found = self.neighbors(hidden)
+        weights = self._votes.weights(found.squared, self._trust.weights)
+        return Sparse(found.words, weights, self.size)
+
+    def score(self, hidden: Hidden, words: Ids) -> Probs:
+        """One search of the memory as it stood, plus the block's own past."""
+        keys, shares, start = self._keys(hidden), np.empty((len(words), self._votes.kernels)), 0
+        while start < len(words):
+            # As many pairs at a time as are asked for the same number of neighbors.
+            rows = slice(start, start + self._neighborhood.until_more(len(self.memory)))
+            shares[rows] = self.memory.score(keys[rows], words[rows], self.k, self._votes)
+            start = rows.stop
+        alone = np.isnan(shares[:, 0])
+        shares[alone] = Even(1, self.size).prob(words[alone])[:, None]
+        probs = np.zeros(len(words))
+        # What no neighbor foresaw says nothing about the kernels.
+        foreseen = shares.any(axis=1)
+        probs[foreseen] = self._trust.score(shares[foreseen]).prob
+        return probs
+
+    def prefetch(self, hidden: Hidden) -> None:
+        """These states will be scored next, perhaps with more behind them; changes nothing."""
+        if isinstance(self.memory, Remote):
+            self.memory.prefetch(self._keys(hidden), self.k)
+
+    def remember(self, hidden: Hidden, words: Ids) -> None:
+        """Remember pairs without looking for their neighbors: nothing is learned of the kernels."""
+        self.memory.add(self._keys(hidden), words)
+
+    def recall(self, hidden: Hidden) -> tuple[Neighbors, Distances]:
+        """The entries that `predict` asks for one state, and the share of each in what it says."""
+        found = self.neighbors(hidden)
+        weights = self._votes.weights(found.squared, self._trust.weights)
+        totals = weights.sum(axis=1, keepdims=True)
+        return found, weights / np.where(totals > 0, totals, 1)
+
+    def state(self, since: int | None = None) -> dict[str, np.ndarray]:
+        """The datastore's, and the trust in each kernel."""
+        return {**self.memory.state(since), **under("trust", self._trust.state())}
+
+    def load(self, parts: Sequence[Arrays]) -> None:
+        """Become what wrote the parts."""
+        self.memory.load(parts)
+        self._trust.load([part("trust", parts[-1])])
+
+    def _keys(self, hidden: Hidden) -> Float[np.ndarray, "n key"]:
+        keys = np.ascontiguousarray(hidden[:, self._part])
+        return unit_length(keys) if self._normalize else keys
+
+
+def unit_length(hidden: Hidden) -> Hidden:
+    """States scaled to length one; a state of nothing stays as it is."""
+    norms = np.linalg.norm(hidden, axis=1, keepdims=True)
+    unit: Hidden = hidden / np.where(norms > 0, norms, 1)
+    return unit
