@@ -117,7 +117,7 @@ def test_a_reader_that_comes_later_believes_and_finds_what_the_writer_did(tmp_pa
     assert "zorble ate the grass" in found.words[0].sources[0].text
     assert reader.stats()["documents"] == 1
     before = len(reader)
-    assert "grass" in reader.complete("the zorble ate the", 30, seed=1)
+    assert "grass" in reader.complete("the zorble ate the", 30, temperature=1.0, seed=1)
     (surprise,) = reader.scoring(lines("the zorble ate the grass", "asked"))
     assert surprise.prob[4] > surprise.static[4]
     assert len(reader) == before

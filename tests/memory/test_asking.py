@@ -118,9 +118,9 @@ def test_scoring_ahead_equals_predicting_word_by_word(memory: Memory) -> None:
 
 
 def test_the_same_seed_writes_the_same_and_another_something_else(memory: Memory) -> None:
-    said = memory.complete("known1", 30, seed=4)
-    assert memory.complete("known1", 30, seed=4) == said
-    assert memory.complete("known1", 30, seed=5) != said
+    said = memory.complete("known1", 30, temperature=1.0, seed=4)
+    assert memory.complete("known1", 30, temperature=1.0, seed=4) == said
+    assert memory.complete("known1", 30, temperature=1.0, seed=5) != said
 
 
 def test_export_has_every_word_that_is_left(memory: Memory, tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ def test_every_way_in_has_the_limit(tmp_path: Path) -> None:
         assert longest([word for words in memory.store.replay() for word in words]) == LONGEST
         assert longest(list(memory.score(LONG).words)) == LONGEST
         assert longest([guess.word for guess in memory.predict(LONG, 50).words]) <= LONGEST
-        assert longest(memory.complete(LONG, words=20).split()) <= LONGEST
+        assert longest(memory.complete(LONG, max_words=20, temperature=1.0).split()) <= LONGEST
         assert memory.forget(matching="x" * LONGEST) == 2 * len([*sentences[0].words])
 
 

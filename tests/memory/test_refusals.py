@@ -120,7 +120,7 @@ def test_what_is_no_text_teaches_nothing(tmp_path: Path) -> None:
                 memory.read(empty, "b")
             with pytest.raises(CorpusError, match="no words"):
                 memory.score(empty)
-        for wrong in (lambda: memory.predict(n=0), lambda: memory.complete(words=0)):
+        for wrong in (lambda: memory.predict(n=0), lambda: memory.complete(max_words=0)):
             with pytest.raises(SettingError, match="at least 1"):
                 wrong()
         assert (state_of(memory), memory.store.end) == (known, end)

@@ -7,4 +7,7 @@ from unbounded.memory.opening import open as open
 from unbounded.memory.prediction import Guess as Guess
 from unbounded.memory.prediction import Passage as Passage
 from unbounded.memory.prediction import Prediction as Prediction
-from unbounded.memory.surprise import Surprise as Surprise
+from unbounded.memory.readings import Reading as Reading
+from unbounded.memory.sampling import Piece as Piece
+from unbounded.memory.sampling import SamplingParams as SamplingParams
+from unbounded.memory.sampling import generate as generate

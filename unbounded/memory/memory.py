@@ -7,8 +7,6 @@ from datetime import datetime
 from types import TracebackType
 from typing import Any, final
 
-import numpy as np
-
 from unbounded.corpus import Block, Line, blocks, lines_of, read_sentences
 from unbounded.errors import CorpusError, SettingError, StoreError
 from unbounded.lm import Pretrained
@@ -19,9 +17,11 @@ from unbounded.memory.forgetting import chosen
 from unbounded.memory.integrity import Finding, check, stats, timestamp
 from unbounded.memory.learned import LearnedState
 from unbounded.memory.prediction import Prediction, predict
+from unbounded.memory.readings import Reading
 from unbounded.memory.restoring import Show, read_again, restored
-from unbounded.memory.surprise import Surprise
-from unbounded.model import OnlineModel, Reading
+from unbounded.memory.sampling import Piece, SamplingParams, after, generate
+from unbounded.model import OnlineModel
+from unbounded.model import Reading as BlockReading
 from unbounded.presets import MemoryConfig
 from unbounded.store import Snapshot, Store
 from unbounded.store.records import Ranges
@@ -99,6 +99,11 @@ class Memory:
         """The model itself, for asking; reading into it would not be written down."""
         return self._mind.online
 
+    @property
+    def version(self) -> object:
+        """Equal to the one before as long as nothing was learned or forgotten."""
+        return self.online, self.store.records
+
     def __len__(self) -> int:
         return self.store.catalog.entries
 
@@ -106,20 +111,20 @@ class Memory:
 
     def read(
         self, text: str, document: str = "text", *, line: int = 1, time: datetime | None = None
-    ) -> Surprise:
+    ) -> Reading:
         """Read a text, a sentence a line; durable when it returns. If it fails, nothing is kept.
 
         `line` is the number of the first line, `time` when it was written, if that is not now.
         """
         lines = lines_of(text, document, line)
-        found = [Surprise.of(reading) for reading in self.follow(lines, time=time, whole=True)]
+        found = [self._kept(block) for block in self.follow(lines, time=time, whole=True)]
         if not found:
             raise CorpusError(f"there are no words in {document!r}; give a text with words")
-        return Surprise.joined(found)
+        return Reading.joined(found)
 
     def follow(
         self, lines: Iterable[Line], *, time: datetime | None = None, whole: bool = False
-    ) -> Iterator[Reading]:
+    ) -> Iterator[BlockReading]:
         """Read lines, such as a `Reader`, a block at a time; all durable at the end.
 
         What was given out before that is durable some `SYNCED` words later. If it fails, what was
@@ -131,7 +136,7 @@ class Memory:
 
     def take(
         self, cut: Iterable[Block], *, time: datetime | None = None, whole: bool = False
-    ) -> Iterator[Reading]:
+    ) -> Iterator[BlockReading]:
         """`follow` for words that were split and cut into blocks before."""
         self._check_usable(write=True)
         began, unsynced = self.store.marker(), 0
@@ -170,7 +175,7 @@ class Memory:
                 self.events.append(kept_since(store, began))
                 store.sync()
 
-    def _read(self, block: Block, time: datetime | None) -> Reading:
+    def _read(self, block: Block, time: datetime | None) -> BlockReading:
         self._check_usable(write=True)
         when = clock.time() if time is None else timestamp(time)
         records = self.store.records
@@ -198,7 +203,7 @@ class Memory:
             raise SettingError(f"{n} words were asked for; ask for at least 1")
         return predict(self._after(text), self.store, n, sources, self.model.tokenizer)
 
-    def score(self, text: str) -> Surprise:
+    def score(self, text: str) -> Reading:
         """What each word's probability would be, sentence by sentence; teaches nothing.
 
         The words of the text are not learned from, but who was right about them is.
@@ -206,35 +211,47 @@ class Memory:
         found = list(self.scoring(lines_of(text, "text", 1)))
         if not found:
             raise CorpusError("there are no words to score; give a text with words")
-        return Surprise.joined(found)
+        return Reading.joined(found)
 
-    def scoring(self, lines: Iterable[Line]) -> Iterator[Surprise]:
+    def scoring(self, lines: Iterable[Line]) -> Iterator[Reading]:
         """`score` for lines, such as a `Reader`, a block at a time."""
         self._check_usable()
         model = self.online
         for block in blocks(read_sentences(lines, self.model.tokenizer), BLOCK):
             reading, model = model.peek(block.words)
-            yield Surprise.of(reading)
+            yield self._kept(reading)
 
-    def complete(self, text: str = "", words: int = 20, *, seed: int = 1) -> str:
-        """Go on writing: so many words after the text, drawn as likely as they are."""
+    def complete(
+        self,
+        text: str = "",
+        max_words: int = 20,
+        temperature: float = 0.0,
+        top_k: int | None = None,
+        seed: int | None = None,
+    ) -> str:
+        """Go on writing: so many words after the text, the likeliest, or drawn."""
+        sampling = SamplingParams(max_words, temperature, top_k, seed=seed)
+        return "".join(piece.text for piece in self.generate(text, sampling, spaced=True))
+
+    def generate(
+        self, text: str, sampling: SamplingParams, *, spaced: bool = False
+    ) -> Iterator[Piece]:
+        """`complete` piece by piece, as each word comes."""
         self._check_usable()
-        if words < 1:
-            raise SettingError(f"{words} words were asked for; ask for at least 1")
-        random, model = np.random.default_rng(seed), self._after(text)
-        said: list[str] = []
-        for _ in range(words):
-            probs = model.predict().dense(len(model.vocabulary))[0]
-            drawn = random.choice(len(probs), p=probs / probs.sum())
-            said += model.vocabulary.decode(np.array([drawn]))
-            _, model = model.peek(said[-1:])
-        return self.model.tokenizer.text(said)
+        tokenizer = self.model.tokenizer
+        return generate(self, tokenizer, self._unfinished(text), sampling, spaced=spaced)
 
     def _after(self, text: str) -> OnlineModel:
         """The model behind a text that goes on."""
+        return after(self.online, self._unfinished(text))
+
+    def _unfinished(self, text: str) -> list[str]:
+        """The words of a text that goes on, so that its last sentence does not end."""
         sentences = read_sentences(lines_of(text, "text", 1), self.model.tokenizer)
-        words = [word for sentence in sentences for word in sentence.words][:-1]
-        return self.online.peek(words)[1] if words else self.online
+        return [word for sentence in sentences for word in sentence.words][:-1]
+
+    def _kept(self, block: BlockReading) -> Reading:
+        return Reading.of(block, self.model.tokenizer.characters(block.words))
 
     def forget(
         self,

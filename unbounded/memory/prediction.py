@@ -9,12 +9,10 @@ import numpy as np
 from unbounded.corpus import Splitter
 from unbounded.datastore import IndexedDatastore
 from unbounded.experts import Cache, NGram
+from unbounded.memory.sampling import SHOWN as SHOWN
 from unbounded.model import OnlineModel
 from unbounded.store import Store
 from unbounded.types import Ids, Probs
-
-SHOWN = 100
-"""Characters of a word that are shown: an answer is no longer for words that are."""
 
 BEFORE, AFTER = 12, 6
 """Words of a passage before and after the one that it speaks for."""

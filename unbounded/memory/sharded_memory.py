@@ -25,9 +25,11 @@ from unbounded.memory.integrity import Finding
 from unbounded.memory.learned import present_names
 from unbounded.memory.opening import recorded
 from unbounded.memory.prediction import Prediction
+from unbounded.memory.readings import Reading
+from unbounded.memory.sampling import SamplingParams, after, generate
 from unbounded.memory.shard_prediction import foreseen
-from unbounded.memory.surprise import Surprise
-from unbounded.model import OnlineModel, Reading
+from unbounded.model import OnlineModel
+from unbounded.model import Reading as BlockReading
 from unbounded.presets import MemoryConfig, build_online
 from unbounded.types import Ids
 
@@ -151,7 +153,7 @@ class ShardedMemory:
 
     # Reading.
 
-    def follow(self, lines: Iterable[Line]) -> Iterator[Reading]:
+    def follow(self, lines: Iterable[Line]) -> Iterator[BlockReading]:
         """Read lines, such as a `Reader`, a block at a time; all durable at the end.
 
         What is there already of a document is passed over: reading is taken up where it stopped.
@@ -162,7 +164,7 @@ class ShardedMemory:
                 yield from self._read(block, slice(int(rows[0]), int(rows[-1]) + 1))
         self.flush()
 
-    def _read(self, block: Block, rows: slice) -> Iterator[Reading]:
+    def _read(self, block: Block, rows: slice) -> Iterator[BlockReading]:
         document = block.documents[int(block.document[rows.start])]
         document = document.encode("utf-8", "replace").decode()
         words, lines = block.words[rows], block.line[rows]
@@ -249,31 +251,37 @@ class ShardedMemory:
 
     def _after(self, text: str) -> OnlineModel:
         """The model behind a text that goes on."""
-        found = read_sentences(lines_of(text, "text", 1), self.model.tokenizer)
-        words = [word for sentence in found for word in sentence.words][:-1]
-        return self.online.peek(words)[1] if words else self.online
+        return after(self.online, self._unfinished(text))
 
-    def scoring(self, lines: Iterable[Line]) -> Iterator[Surprise]:
+    def _unfinished(self, text: str) -> list[str]:
+        found = read_sentences(lines_of(text, "text", 1), self.model.tokenizer)
+        return [word for sentence in found for word in sentence.words][:-1]
+
+    def scoring(self, lines: Iterable[Line]) -> Iterator[Reading]:
         """What each word's probability would be, a block at a time; teaches nothing."""
         model = self.online
         for block in blocks(read_sentences(lines, self.model.tokenizer), BLOCK):
             reading, model = model.peek(block.words)
-            yield Surprise.of(reading)
+            yield Reading.of(reading, self.model.tokenizer.characters(reading.words))
 
-    def complete(self, text: str = "", words: int = 20, *, seed: int = 1) -> str:
-        """Go on writing: so many words after the text, drawn as likely as they are."""
-        if words < 1:
-            raise SettingError(f"{words} words were asked for; ask for at least 1")
-        random, model = np.random.default_rng(seed), self._after(text)
-        said: list[str] = []
-        for _ in range(words):
-            distribution = model.predict()
-            # Counted behind the search, which may have met words that others wrote.
-            probs = distribution.dense(len(model.vocabulary))[0]
-            drawn = random.choice(len(probs), p=probs / probs.sum())
-            said += model.vocabulary.decode(np.array([drawn]))
-            _, model = model.peek(said[-1:])
-        return self.model.tokenizer.text(said)
+    def complete(
+        self,
+        text: str = "",
+        max_words: int = 20,
+        temperature: float = 0.0,
+        top_k: int | None = None,
+        seed: int | None = None,
+    ) -> str:
+        """Go on writing: so many words after the text, the likeliest, or drawn."""
+        sampling = SamplingParams(max_words, temperature, top_k, seed=seed)
+        before, tokenizer = self._unfinished(text), self.model.tokenizer
+        pieces = generate(self, tokenizer, before, sampling, spaced=True)
+        return "".join(piece.text for piece in pieces)
+
+    @property
+    def version(self) -> object:
+        """Equal to the one before as long as nothing was read here."""
+        return self.online, len(self.memory)
 
     # Care.
 
