@@ -6,6 +6,7 @@
              words: time f64, words u32, runs u32, runs × (document, line, words) i32, and the words
              in UTF-8, one a line
              forget: JSON, ranges of positions
+             file: JSON, a file that was read to its end: name, checksum, words
 
 The checksum is over all but the length and itself; records are numbered from 0 without a gap.
 Every encoder decodes what it made before anybody writes it: what cannot be read back is refused.
@@ -26,7 +27,7 @@ from unbounded.shapes import Int
 START = b"unbounded journal 1\n"
 """What a journal begins with."""
 
-DOCUMENT, WORDS, FORGET, IDENTITY = 1, 2, 3, 7
+DOCUMENT, WORDS, FORGET, IDENTITY, FILE = 1, 2, 3, 7, 8
 
 HEAD = struct.Struct("<IIB3xQ")
 _WORDS = struct.Struct("<dII")
