@@ -43,8 +43,8 @@ if True:  # imports are a part of a restart
     from unbounded.store import Store
 
 
-def local_of(memory: Memory) -> local.Local:
-    assert isinstance(memory.backend, local.Local)
+def local_of(memory: Memory) -> local.LocalBackend:
+    assert isinstance(memory.backend, local.LocalBackend)
     return memory.backend
 
 

@@ -18,7 +18,7 @@ import unbounded
 from unbounded.corpus import Line, Reader, blocks, read_sentences
 from unbounded.lm import Pretrained, load_model
 from unbounded.memory.learned import LearnedState
-from unbounded.memory.local import Local
+from unbounded.memory.local import LocalBackend
 from unbounded.presets import MemoryConfig, set_threads
 
 STRETCH = 10_000
@@ -75,7 +75,7 @@ def main() -> None:
     with unbounded.open(place / "memory", model) as again:
         seconds = time.perf_counter() - began
         backend = again.backend
-        assert isinstance(backend, Local)
+        assert isinstance(backend, LocalBackend)
         text = "what was said before the restart is said after it"
         asked = model.tokenizer.words(text)
         same = np.array_equal(backend.learned.read(asked).prob, mind.read(asked).prob)

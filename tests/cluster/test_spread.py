@@ -13,7 +13,7 @@ from unbounded.errors import EngineError, SettingError
 from unbounded.lm import Pretrained
 from unbounded.memory import Memory
 from unbounded.memory.moving import _compare, _from_one_place, _gathered, _into
-from unbounded.memory.shards import Shards
+from unbounded.memory.shards import ShardedBackend
 from unbounded.presets import MemoryConfig, build_online
 from unbounded.store import Store
 
@@ -27,11 +27,11 @@ def shards(folder: Path, count: int = 3) -> Here:
 def on_shards(
     folder: Path, engine: Engine, model: Pretrained, config: MemoryConfig, **more: Any
 ) -> Memory:
-    return Memory(Shards(folder, engine, model, config, **more), model)
+    return Memory(ShardedBackend(folder, engine, model, config, **more), model)
 
 
-def shards_of(memory: Memory) -> Shards:
-    assert isinstance(memory.backend, Shards)
+def shards_of(memory: Memory) -> ShardedBackend:
+    assert isinstance(memory.backend, ShardedBackend)
     return memory.backend
 
 

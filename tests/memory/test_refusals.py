@@ -11,8 +11,8 @@ from tests.memory.failing import FailingDisk
 from tests.memory.texts import CONFIG, open_toy, state_of, store_of, toy_model
 from unbounded.errors import CorpusError, SettingError, StoreError
 from unbounded.presets import MemoryConfig
+from unbounded.store.disk import sealed, unsealed
 from unbounded.store.layout import FORMAT, read_about
-from unbounded.store.snapshot import sealed, unsealed
 
 
 def listing(folder: Path) -> dict[str, bytes]:

@@ -11,7 +11,7 @@ from unbounded.corpus import Tokenizer, Vocabulary
 from unbounded.lm import Pretrained
 from unbounded.memory import Memory
 from unbounded.memory.checkpointing import Checkpointing
-from unbounded.memory.local import Local
+from unbounded.memory.local import LocalBackend
 from unbounded.presets import MemoryConfig
 from unbounded.store import Store
 
@@ -47,9 +47,9 @@ def state_of(memory: Memory) -> dict[str, bytes]:
     }
 
 
-def local_of(memory: Memory) -> Local:
+def local_of(memory: Memory) -> LocalBackend:
     """The backend of a memory in one place."""
-    assert isinstance(memory.backend, Local)
+    assert isinstance(memory.backend, LocalBackend)
     return memory.backend
 
 

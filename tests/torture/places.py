@@ -16,8 +16,7 @@ from unbounded.cluster import Shard, shard
 from unbounded.cluster.messages import Piece
 from unbounded.cluster.queue import Queue
 from unbounded.memory import checkpointing, local
-from unbounded.store.disk import RealDisk
-from unbounded.store.lock import Lock
+from unbounded.store.disk import Lock, RealDisk
 
 
 class Place(ABC):

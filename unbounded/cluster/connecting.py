@@ -16,9 +16,8 @@ from unbounded.cluster.sharded import Sharded
 from unbounded.cluster.subprocess_proxy import SubprocessProxy
 from unbounded.corpus import Vocabulary
 from unbounded.errors import EngineError, SettingError, StoreError, Unavailable
-from unbounded.store.disk import RealDisk, write_file
+from unbounded.store.disk import RealDisk, sealed, unsealed, write_file
 from unbounded.store.layout import NAME as ONE_PLACE
-from unbounded.store.snapshot import sealed, unsealed
 
 NAME = "spread.json"
 """What makes a folder that of a memory on shards: how many, of which model, which settings."""

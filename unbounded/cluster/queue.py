@@ -9,12 +9,18 @@ from unbounded.cluster.messages import DRAINED, ENTRIES, Piece, from_payload, to
 from unbounded.cluster.small import GENERATION, drop_kept, founded, keep, kept, names_kept
 from unbounded.errors import EngineError, StoreError
 from unbounded.files import cache_folder
-from unbounded.store.disk import RealDisk, write_file
+from unbounded.store.disk import Lock, RealDisk, write_file
 from unbounded.store.journal import Journal
 from unbounded.store.layout import journal_path, remove
-from unbounded.store.lock import Lock
-from unbounded.store.records import EMPTY, HEAD, Record, json_payload, new_journal, read_json
-from unbounded.store.watermark import NAME as MARK
+from unbounded.store.records import (
+    EMPTY,
+    HEAD,
+    WATERMARK,
+    Record,
+    json_payload,
+    new_journal,
+    read_json,
+)
 
 LIMIT = 1_000_000_000
 """Bytes that a queue may take: with keys of 256 numbers a word takes a little over 1 KB."""
@@ -175,7 +181,7 @@ class Queue:
             return
         self._journal.close()
         # The mark is of the longer journal.
-        remove(self.folder / MARK)
+        remove(self.folder / WATERMARK)
         write_file(self._disk, self._path, new_journal(self._about.get("id")))
         self._open()
 

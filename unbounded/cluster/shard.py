@@ -29,7 +29,7 @@ from unbounded.datastore import Auto, Flat, IndexedDatastore
 from unbounded.datastore.threads import set_search_threads
 from unbounded.errors import EngineError, StoreError
 from unbounded.states import part, under
-from unbounded.store.disk import ASIDE, RealDisk, sync_folder
+from unbounded.store.disk import ASIDE, RealDisk, lock_within, sync_folder
 from unbounded.store.journal import Journal
 from unbounded.store.layout import (
     folder_bytes,
@@ -38,10 +38,8 @@ from unbounded.store.layout import (
     snapshot_path,
     snapshot_paths,
 )
-from unbounded.store.lock import lock_within
-from unbounded.store.records import HEAD, Record, json_payload, read_json
+from unbounded.store.records import HEAD, WATERMARK, Record, json_payload, read_json
 from unbounded.store.snapshot import Snapshot, read_arrays, read_manifest, write_snapshot
-from unbounded.store.watermark import NAME as MARK
 from unbounded.types import Hidden
 
 KINDS = {"auto": Auto, "flat": Flat}
@@ -255,7 +253,7 @@ class Shard:
         left = (self._piece(each) for each in self._contents.stretches())
         write_journal(self._disk, aside, self.about.get("id"), left)
         # The mark is of the longer journal: from here on it would speak of damage.
-        remove(self.folder / MARK)
+        remove(self.folder / WATERMARK)
         try:
             self._disk.replace(aside, self._path)
             sync_folder(self._disk, self.folder)

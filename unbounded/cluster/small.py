@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from unbounded.errors import StoreError
-from unbounded.store.disk import Disk, write_file
+from unbounded.store.disk import Disk, sealed, unsealed, write_file
 from unbounded.store.layout import journal_path, remove
 from unbounded.store.records import EMPTY, new_journal
-from unbounded.store.snapshot import sealed, unsealed
 
 GENERATION = 1
 """Their journals are written anew under the same name."""

@@ -41,7 +41,7 @@ SYNCED = 8192
 
 
 @final
-class Local(Backend):
+class LocalBackend(Backend):
     """One log, one learned state. On disk, what was acknowledged is there tomorrow.
 
     Whoever opened it for writing is the only one who does; whoever opened it for reading sees the
@@ -78,14 +78,14 @@ class Local(Backend):
         read_again(self.store, learned, None, lambda done: show(done, total))
         return learned
 
-    def view(self) -> "Local":
+    def view(self) -> "LocalBackend":
         """Another reader of the same files."""
         self.check_usable()
         if not isinstance(self.store, Store):
             raise StoreError("a memory of this process has no view of its own; open one on disk")
         store = Store(self.store.folder, write=False, disk=self.store.disk)
         given = self._model, self._config, self.budget
-        return Local(store, *given, write=False, learned=self.learned)
+        return LocalBackend(store, *given, write=False, learned=self.learned)
 
     @property
     def online(self) -> OnlineModel:

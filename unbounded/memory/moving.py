@@ -13,11 +13,11 @@ from unbounded.cluster.resharding import dealt, lengths, move
 from unbounded.corpus import Block
 from unbounded.errors import EngineError, SettingError
 from unbounded.memory.backend import Backend
-from unbounded.memory.local import BLOCK, Local
+from unbounded.memory.local import BLOCK, LocalBackend
 from unbounded.memory.memory import Memory
 from unbounded.memory.opening import open as open_memory
 from unbounded.memory.opening import recorded
-from unbounded.memory.shards import LEARNED, Shards
+from unbounded.memory.shards import LEARNED, ShardedBackend
 from unbounded.presets import MemoryConfig
 from unbounded.store import Store, TextLog
 from unbounded.store.layout import read_about
@@ -45,7 +45,7 @@ def move_memory(
     try:
         path = model or recorded(source, read_about(source)["model"]["path"])
         with open_memory(target, path, engine=engine) as memory:
-            return _from_one_place(store, _backend(memory, Shards), show)
+            return _from_one_place(store, _backend(memory, ShardedBackend), show)
     finally:
         store.close()
 
@@ -88,13 +88,13 @@ def to_one_place(
     model = model or recorded(source, had["path"])
     shards = opened(source, engine.partition("?")[0], {k: had[k] for k in had if k != "shards"})
     with open_memory(target, model, config=MemoryConfig(**had["settings"])) as memory:
-        local = _backend(memory, Local)
+        local = _backend(memory, LocalBackend)
         moved = _into(local, shards, show)
         _compare(_gathered(local.store)[0], shards)
     return moved
 
 
-def _into(local: Local, shards: Engine, show: Callable[[int], None]) -> int:
+def _into(local: LocalBackend, shards: Engine, show: Callable[[int], None]) -> int:
     there = {document.name: document.words for document in local.documents()}
     done = 0
     for name, length in sorted(lengths(shards).items()):
@@ -111,7 +111,7 @@ def _into(local: Local, shards: Engine, show: Callable[[int], None]) -> int:
     return done
 
 
-def _from_one_place(store: TextLog, memory: Shards, show: Callable[[int], None]) -> int:
+def _from_one_place(store: TextLog, memory: ShardedBackend, show: Callable[[int], None]) -> int:
     words, lines = _gathered(store)
     done = 0
     for name, text in words.items():

@@ -19,9 +19,9 @@ from unbounded.lm import Pretrained, load_model
 from unbounded.lm.huggingface import is_transformer
 from unbounded.memory.backend import Show, unheard
 from unbounded.memory.budget import Budget
-from unbounded.memory.local import Local
+from unbounded.memory.local import LocalBackend
 from unbounded.memory.memory import Memory
-from unbounded.memory.shards import Shards
+from unbounded.memory.shards import ShardedBackend
 from unbounded.presets import MemoryConfig
 from unbounded.store import Disk, InProcess, RealDisk, Store
 from unbounded.store.layout import FORMAT, is_new, read_about
@@ -85,7 +85,7 @@ def open(
         if given is None or mode == "read":
             raise SettingError("a memory of this process needs a model, and is new; give model=")
         loaded, _ = _loaded(given)
-        return Memory(Local(InProcess(), loaded, config or MemoryConfig(), budget), loaded)
+        return Memory(LocalBackend(InProcess(), loaded, config or MemoryConfig(), budget), loaded)
     return _open_on_disk(folder, given, mode, config, budget, show, disk or RealDisk())
 
 
@@ -116,7 +116,7 @@ def _open_on_disk(
             + ("" if mode == "read" else ", or open it for reading")
         ) from error
     try:
-        backend = Local(store, model, kept, limit, write=mode == "write", show=show)
+        backend = LocalBackend(store, model, kept, limit, write=mode == "write", show=show)
         if backend.writes and store.old:
             _renew(backend, store)
         return Memory(backend, model)
@@ -167,7 +167,9 @@ def open_on_shards(
         drain(shards, queue, patience, say)
         queue.close()
         queue = None
-    backend = Shards(folder, shards, loaded, config, patience=patience, queue=queue, say=say)
+    backend = ShardedBackend(
+        folder, shards, loaded, config, patience=patience, queue=queue, say=say
+    )
     return Memory(backend, loaded)
 
 
@@ -178,7 +180,7 @@ def expanded(path: str | Path, name: str) -> Path:
     return Path(path).expanduser()
 
 
-def _renew(backend: Local, store: Store) -> None:
+def _renew(backend: LocalBackend, store: Store) -> None:
     """Bring a memory of format 1 to the present one; if there is no room, the next time."""
     try:
         store.renew()

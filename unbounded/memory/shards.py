@@ -38,7 +38,7 @@ they read."""
 
 
 @final
-class Shards(Backend):
+class ShardedBackend(Backend):
     """One model, many shards. What `read` has ended with is there tomorrow.
 
     Each document is read from the network's first state, so a key is a function of its document
@@ -321,7 +321,7 @@ class Shards(Backend):
         sizes = self._every("compact")
         return sum(before for before, _ in sizes), sum(after for _, after in sizes)
 
-    def view(self) -> "Shards":
+    def view(self) -> "ShardedBackend":
         """None: shards forget while others ask them."""
         raise EngineError("a memory on shards has no view of its own; open it again")
 

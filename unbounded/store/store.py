@@ -10,7 +10,7 @@ import numpy as np
 from unbounded.errors import StoreError
 from unbounded.store.checkpoints import Checkpoints, History
 from unbounded.store.compaction import compact
-from unbounded.store.disk import Disk, RealDisk, write_file
+from unbounded.store.disk import Disk, Lock, RealDisk, write_file
 from unbounded.store.journal import Journal
 from unbounded.store.layout import (
     folder_bytes,
@@ -22,11 +22,9 @@ from unbounded.store.layout import (
     remove_litter,
     write_about,
 )
-from unbounded.store.lock import Lock
-from unbounded.store.records import Ranges, Record, new_journal
+from unbounded.store.records import WATERMARK, Ranges, Record, new_journal
 from unbounded.store.snapshot import Snapshot
 from unbounded.store.text_log import TextLog
-from unbounded.store.watermark import NAME as MARK
 
 _TRIES = 8
 """How often a reader looks for a journal that is compacted meanwhile."""
@@ -40,7 +38,7 @@ def create(folder: Path, about: Mapping[str, Any], disk: Disk) -> None:
         # Another process may have been first.
         if is_new(folder):
             identity = secrets.token_hex(8)
-            remove(folder / MARK)
+            remove(folder / WATERMARK)
             write_file(disk, journal_path(folder, 1), new_journal(identity))
             write_about(disk, folder, {**about, "id": identity, "since": 1})
     finally:
