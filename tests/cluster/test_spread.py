@@ -52,7 +52,7 @@ def test_one_reader_scores_a_document_as_without_shards(tmp_path: Path) -> None:
     memory = on_shards(tmp_path, shards(tmp_path), toy_model(), CONFIG)
     readings = list(memory.follow(lines(text, "letter")))
     experts = list(memory.online.experts)
-    local = build_online(toy_model(), shards_of(memory)._size, experts, CONFIG)
+    local = build_online(toy_model(), shards_of(memory)._size, experts, CONFIG, oov="unk")
     expected = local.read(words_of(text))
     assert sum(len(reading.words) for reading in readings) == len(expected.words) > 1024
     nats = -np.log(np.concatenate([reading.prob for reading in readings]))

@@ -60,7 +60,7 @@ class LearnedState:
             self.size = len(model.vocabulary)
         headed = isinstance(model.lm, HeadedModel)
         experts = [name for name in EXPERTS if headed or name != "adapted"]
-        self.online: OnlineModel = build_online(model, self.size, experts, config)
+        self.online: OnlineModel = build_online(model, self.size, experts, config, oov="unk")
         self._rates = rates
         self._surprise = GrowableRows(np.empty(0, np.float16), spare=8)
         # The blocks that have come since somebody asked, once somebody has; what was known then.

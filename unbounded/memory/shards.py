@@ -72,7 +72,7 @@ class ShardedBackend(Backend):
             made.append(Sharded(engine, vocabulary, width, patience=patience, queue=queue, say=say))
             return made[-1]
 
-        self._online = build_online(model, self._size, experts, config, pairs=datastore)
+        self._online = build_online(model, self._size, experts, config, oov="unk", pairs=datastore)
         (self.datastore,) = made
         self._places: dict[str, tuple[int, int, int]] = {}
         self._document: str | None = None
