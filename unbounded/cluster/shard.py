@@ -8,9 +8,6 @@ from typing import Any, final
 
 import numpy as np
 
-from unbounded.cluster.checking import Found as Findings
-from unbounded.cluster.checking import findings
-from unbounded.cluster.documents import Contents, Stretch
 from unbounded.cluster.messages import (
     ENTRIES,
     GONE,
@@ -22,8 +19,18 @@ from unbounded.cluster.messages import (
     time_of,
     to_payload,
 )
-from unbounded.cluster.rewriting import write_journal
-from unbounded.cluster.small import GENERATION, drop_kept, founded, keep, kept
+from unbounded.cluster.shard_files import (
+    GENERATION,
+    Contents,
+    Stretch,
+    drop_kept,
+    findings,
+    founded,
+    keep,
+    kept,
+    write_journal,
+)
+from unbounded.cluster.shard_files import Found as Findings
 from unbounded.corpus import Vocabulary
 from unbounded.datastore import Auto, Flat, IndexedDatastore
 from unbounded.datastore.threads import set_search_threads

@@ -8,8 +8,7 @@ from typing import Any, final
 import numpy as np
 
 from unbounded.cluster.engine import PATIENCE, Engine, Pending
-from unbounded.cluster.merging import Merged
-from unbounded.cluster.messages import Found, Place
+from unbounded.cluster.messages import Found, Merged, Place
 from unbounded.cluster.queue import Queue
 from unbounded.cluster.recent import Recent
 from unbounded.cluster.rpc_client import RpcClient

@@ -11,9 +11,8 @@ import numpy as np
 
 from unbounded.cluster import Engine, Sharded
 from unbounded.cluster.engine import PATIENCE
-from unbounded.cluster.gathering import gathered, lines_of
 from unbounded.cluster.queue import Queue
-from unbounded.cluster.resharding import lengths
+from unbounded.cluster.resharding import gathered, lengths, lines_of
 from unbounded.corpus import Block, Vocabulary
 from unbounded.errors import EngineError, SettingError
 from unbounded.experts import Cache
