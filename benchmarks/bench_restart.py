@@ -37,10 +37,27 @@ if True:  # imports are a part of a restart
     from unbounded.corpus import Block, Line, Reader, blocks, read_sentences
     from unbounded.experts import Cache
     from unbounded.lm import Pretrained, load_model
-    from unbounded.memory import Memory
-    from unbounded.memory import memory as kept
+    from unbounded.memory import Memory, checkpointing, local
     from unbounded.memory.cutting import runs_of
     from unbounded.presets import set_threads
+    from unbounded.store import Store
+
+
+def local_of(memory: Memory) -> local.LocalBackend:
+    assert isinstance(memory.backend, local.LocalBackend)
+    return memory.backend
+
+
+def store_of(memory: Memory) -> Store:
+    store = local_of(memory).store
+    assert isinstance(store, Store)
+    return store
+
+
+def saving_of(memory: Memory) -> checkpointing.Checkpointing:
+    saving = local_of(memory).saving
+    assert saving is not None
+    return saving
 
 
 def text_from(paths: list[str], skip: int) -> Iterator[Line]:
@@ -50,10 +67,11 @@ def text_from(paths: list[str], skip: int) -> Iterator[Line]:
 
 def put_in(memory: Memory, block: Block) -> None:
     """A block with its words and states, without predictions."""
-    online = memory._mind.online
-    memory.store.append(block.words, list(block.documents), runs_of(block), time.time())
-    memory._mind.size = memory._mind._size_for(len(online.vocabulary) + len(block.words))
-    online.grow_vocabulary(memory._mind.size)
+    learned = local_of(memory).learned
+    online = learned.online
+    store_of(memory).append(block.words, list(block.documents), runs_of(block), time.time())
+    learned.size = learned._size_for(len(online.vocabulary) + len(block.words))
+    online.grow_vocabulary(learned.size)
     ids = online.vocabulary.encode(block.words)
     after, state = online.lm.advance(online.network_state, ids)
     before = np.concatenate([online.hidden, after])
@@ -77,20 +95,20 @@ def fill(model: Pretrained, given: argparse.Namespace, entries: int) -> dict[str
 
     began = time.perf_counter()
     memory = unbounded.open(given.memory, model)
-    for number, block in enumerate(blocks(read_sentences(counted(), model.tokenizer), kept.BLOCK)):
+    for number, block in enumerate(blocks(read_sentences(counted(), model.tokenizer), local.BLOCK)):
         if len(memory) >= entries:
             break
         if entries <= given.really:
-            memory._read(block, None)
+            local_of(memory)._read(block, None)
         else:
             put_in(memory, block)
         if number % 1000 == 999:
             took = time.perf_counter() - began
             print(f"{len(memory):,} entries, {1e6 * took / len(memory):.0f} µs", file=sys.stderr)
-    memory.store.sync()
+    store_of(memory).sync()
     # Such growth as has come is all in the snapshot.
     took, began = time.perf_counter() - began, time.perf_counter()
-    memory.snapshot()
+    local_of(memory).snapshot()
     wrote = time.perf_counter() - began
     stats = memory.stats()
     memory.close()
@@ -105,7 +123,7 @@ def written() -> int:
 def read(model: Pretrained, given: argparse.Namespace, until: str) -> dict[str, Any]:
     """Read on until a snapshot is almost due, or until one has been written."""
     memory = unbounded.open(given.memory, model)
-    due = max(kept.SNAPSHOT_WORDS, len(memory) // kept.SNAPSHOT_SHARE)
+    due = max(checkpointing.SNAPSHOT_WORDS, len(memory) // checkpointing.SNAPSHOT_SHARE)
     entries, bytes_before = len(memory), written()
     times: list[float] = []
     began = time.perf_counter()
@@ -114,10 +132,10 @@ def read(model: Pretrained, given: argparse.Namespace, until: str) -> dict[str, 
         times.append(time.perf_counter() - began)
         began = time.perf_counter()
         if until == "due":
-            late = memory._since_snapshot > due - kept.STEP_WORDS - 2 * kept.BLOCK
-            if late and memory._since > kept.STEP_WORDS - 2 * kept.BLOCK:
+            late = saving_of(memory).since_full > due - checkpointing.DELTA_WORDS - 2 * local.BLOCK
+            if late and saving_of(memory).since > checkpointing.DELTA_WORDS - 2 * local.BLOCK:
                 break
-        elif not memory.store.checkpoints.busy and snapshots != set(
+        elif not store_of(memory).checkpoints.busy and snapshots != set(
             Path(given.memory).glob("snapshot-*[0-9]")
         ):
             break
@@ -128,8 +146,8 @@ def read(model: Pretrained, given: argparse.Namespace, until: str) -> dict[str, 
         "bytes_a_word": (written() - bytes_before) / words,
         "median_block": float(np.median(times)),
         "longest_block": max(times[1:]),
-        "since_snapshot": memory._since_snapshot,
-        "since_step": memory._since,
+        "since_snapshot": saving_of(memory).since_full,
+        "since_step": saving_of(memory).since,
     }
     if until == "due":
         found["next"] = [g.word for g in memory.predict("the", 5).words]
@@ -147,7 +165,7 @@ def restart(model: Pretrained, given: argparse.Namespace, ready: float) -> dict[
     guesses = [g.word for g in memory.predict("the", 5).words]
     whole = time.perf_counter() - BEGAN
     cpu = time.process_time()
-    memory._mind.state()
+    local_of(memory).learned.state()
     return {
         "seconds": whole,
         "cpu_seconds": cpu,
@@ -155,8 +173,8 @@ def restart(model: Pretrained, given: argparse.Namespace, ready: float) -> dict[
         "until_first_block_was_read_again": heard[0],
         "imports_and_model": ready,
         "open": opened,
-        "read_again": memory._since,
-        "by_steps": memory._since_snapshot - memory._since,
+        "read_again": saving_of(memory).since,
+        "by_steps": saving_of(memory).since_full - saving_of(memory).since,
         "next": guesses,
         "nats": memory.score("what was said before is said after").nats.tolist(),
     }
@@ -210,7 +228,7 @@ def main() -> None:
         folder = folder / str(entries)
         folder.mkdir(parents=True, exist_ok=True)
         # So that after the last part there are as many as asked for.
-        first = entries * kept.SNAPSHOT_SHARE // (kept.SNAPSHOT_SHARE + 1)
+        first = entries * checkpointing.SNAPSHOT_SHARE // (checkpointing.SNAPSHOT_SHARE + 1)
         if not (given.keep and (folder / "fill.json").exists()):
             part(given, "fill", first, folder, 0)
         filled = json.loads((folder / "fill.json").read_text())

@@ -18,7 +18,8 @@ import unbounded
 from unbounded.corpus import Line, Reader, blocks, read_sentences
 from unbounded.lm import Pretrained, load_model
 from unbounded.memory.learned import LearnedState
-from unbounded.presets import set_threads
+from unbounded.memory.local import LocalBackend
+from unbounded.presets import MemoryConfig, set_threads
 
 STRETCH = 10_000
 
@@ -52,7 +53,7 @@ def main() -> None:
     model = load_model(given.model)
     place = Path(tempfile.mkdtemp(dir=given.folder))
     memory = unbounded.open(place / "memory", model)
-    mind = LearnedState(model, memory.config)
+    mind = LearnedState(model, MemoryConfig())
     plain = durable = 0.0
     words = 0
     for number, lines in enumerate(stretches(model, given.text, given.words)):
@@ -73,11 +74,13 @@ def main() -> None:
     began = time.perf_counter()
     with unbounded.open(place / "memory", model) as again:
         seconds = time.perf_counter() - began
+        backend = again.backend
+        assert isinstance(backend, LocalBackend)
         text = "what was said before the restart is said after it"
         asked = model.tokenizer.words(text)
-        same = np.array_equal(again._mind.read(asked).prob, mind.read(asked).prob)
+        same = np.array_equal(backend.learned.read(asked).prob, mind.read(asked).prob)
         print(f"restart in {seconds:.2f} s, scores {'equal to the bit' if same else 'DIFFER'}")
-        again.store.close()
+        backend.store.close()
     shutil.rmtree(place)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from benchmarks.scale import share_of
 from unbounded.cluster.connecting import scratch
-from unbounded.cluster.merging import Merged
+from unbounded.cluster.messages import Merged
 from unbounded.corpus import Vocabulary
 from unbounded.datastore import Auto, Datastore, Votes
 from unbounded.datastore.quantized import CANDIDATES

@@ -215,17 +215,12 @@ def _what_is_there(
         with unbounded.memory.open(root / f"m{number}", model, mode="read") as memory:
             if found := memory.check():
                 raise RuntimeError(f"memory {number}: {found[0]}")
-            names = [document.name for document in memory.store.catalog.documents]
-            for words, _ in memory.store.blocks():
-                at = 0
-                every = words.words
-                for name, _, length in words.runs.tolist():
-                    part = every[at : at + length]
-                    marks = [word for word in part if word.startswith("zq")]
-                    if any(not word.startswith(f"zq{number}x") for word in marks):
+            for words, names, _, _ in memory.backend.rows():
+                for word, name in zip(words, names, strict=True):
+                    mark = word if word.startswith("zq") else ""
+                    if mark and not mark.startswith(f"zq{number}x"):
                         raise RuntimeError(f"memory {number} holds words of another")
-                    had = documents.get(names[name], ("", 0))
-                    documents[names[name]] = (had[0] or "".join(marks[:1]), had[1] + length)
-                    at += length
+                    had = documents.get(name, ("", 0))
+                    documents[name] = (had[0] or mark, had[1] + 1)
         out.append(documents)
     return out

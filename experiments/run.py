@@ -14,7 +14,7 @@ from experiments.config import Cell, Experiment
 from experiments.corpora import Corpora
 from experiments.neighbors import run_neighbors
 from experiments.results import append_result, read_results
-from unbounded.cluster.address import Address
+from unbounded.cluster.engine import Address
 from unbounded.cluster.on_ray import connect, ray_module
 from unbounded.errors import EngineError, Unavailable, UnboundedError
 from unbounded.lm import Pretrained, Progress

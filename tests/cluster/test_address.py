@@ -2,7 +2,7 @@ import sys
 
 import pytest
 
-from unbounded.cluster.address import Address
+from unbounded.cluster.engine import Address
 from unbounded.cluster.on_ray import connect
 from unbounded.errors import EngineError, MissingExtra, SettingError
 

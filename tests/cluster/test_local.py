@@ -10,7 +10,7 @@ pytest.importorskip("ray")
 CHILD = """
 import os
 from pathlib import Path
-from unbounded.cluster.address import Address
+from unbounded.cluster.engine import Address
 from unbounded.cluster.on_ray import connect, disconnect, ray_module
 
 connect(Address.parse("ray://local"))

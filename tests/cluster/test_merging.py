@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from unbounded.cluster.merging import Merged
+from unbounded.cluster.messages import Merged
 
 
 @pytest.mark.parametrize("k", [0, 1, 5, 40])

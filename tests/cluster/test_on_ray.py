@@ -169,7 +169,7 @@ def test_a_node_of_this_machine_that_has_ended_is_an_absence(
 
 def _write(folder: str, address: str, document: str, count: int) -> None:
     """A writer in a process of its own; its vocabulary has other numbers for the same words."""
-    from unbounded.cluster.address import Address
+    from unbounded.cluster.engine import Address
     from unbounded.cluster.on_ray import connect
 
     connect(Address.parse(f"ray://{address}"))

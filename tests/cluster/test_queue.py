@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.cluster.streams import WIDTH, here, stream, vocabulary
-from tests.cluster.test_spread import lines, shards, words_of
+from tests.cluster.test_spread import datastore_of, lines, on_shards, shards, words_of
 from tests.memory.texts import CONFIG, some_text, toy_model
 from unbounded.cluster import Engine, Here, Sharded
 from unbounded.cluster import rpc_client as calls_module
@@ -15,7 +15,7 @@ from unbounded.cluster.engine import Pending
 from unbounded.cluster.messages import Piece
 from unbounded.cluster.queue import Queue, own_queue, queues_of, some_waits
 from unbounded.errors import EngineError, StoreError, Unavailable
-from unbounded.memory.sharded_memory import ShardedMemory
+from unbounded.memory import Memory
 from unbounded.store import records
 
 ABOUT = {"model": "toy", "width": WIDTH, "shards": 2}
@@ -249,9 +249,9 @@ def test_what_follows_a_document_that_was_forgotten_meanwhile_is_dropped(tmp_pat
     queue.close()
 
 
-def spread_on(folder: Path, engine: Engine, said: list[str]) -> tuple[ShardedMemory, Queue]:
+def spread_on(folder: Path, engine: Engine, said: list[str]) -> tuple[Memory, Queue]:
     queue = own_queue(folder, ABOUT)
-    memory = ShardedMemory(
+    memory = on_shards(
         *(folder, engine, toy_model(), CONFIG), patience=0.0, queue=queue, say=said.append
     )
     return memory, queue
@@ -268,21 +268,21 @@ def test_a_reader_whose_engine_is_away_from_the_beginning(tmp_path: Path) -> Non
     assert said[0].startswith("all 2 shards are away (nobody answers): reading goes on")
     probs = np.concatenate([reading.prob for reading in readings])
     assert ((probs > 0) & (probs < 1)).all()
-    assert memory.waiting == len(words_of(text))
+    assert memory.backend.waiting == len(words_of(text))
     memory.close()
     # Still away: what waits is known, and not read again; more comes behind it.
     memory, _ = spread_on(tmp_path, engine, said)
     assert list(memory.follow(lines(text, "letter"))) == []
-    assert memory.known == len(words_of(text))
+    assert memory.backend.known == len(words_of(text))
     list(memory.follow(lines(more, "diary")))
     memory.close()
     engine.lost = set()
     memory, _ = spread_on(tmp_path, engine, said)
-    assert memory.waiting == 0
+    assert memory.backend.waiting == 0
     assert said[-1].startswith("all 2 shards are back, and told ")
     assert len(memory) == len(words_of(text)) + len(words_of(more))
-    assert memory.memory.words_of("letter", 0, 9999) == words_of(text)
-    assert memory.memory.words_of("diary", 0, 9999) == words_of(more)
+    assert datastore_of(memory).words_of("letter", 0, 9999) == words_of(text)
+    assert datastore_of(memory).words_of("diary", 0, 9999) == words_of(more)
     # What it had learned of whom to believe has come too.
     assert engine.inner.shards[0].kept("mind") is not None
     memory.close()
@@ -296,13 +296,13 @@ def test_a_reader_killed_while_the_queue_holds_things(tmp_path: Path) -> None:
     next(stream)
     engine.lost = {1}
     next(stream)
-    memory.memory._calls.answer(1, "held", "")
+    datastore_of(memory)._calls.answer(1, "held", "")
     assert queue.waiting(1) > 0
     # As kill -9 leaves it: closing writes nothing.
     queue.close()
     engine.lost = set()
     memory, _ = spread_on(tmp_path, engine, [])
     list(memory.follow(lines(text, "letter")))
-    assert memory.memory.words_of("letter", 0, 9999) == words_of(text)
+    assert datastore_of(memory).words_of("letter", 0, 9999) == words_of(text)
     assert len(memory) == len(words_of(text))
     memory.close()

@@ -21,8 +21,8 @@ from tests.memory.texts import open_toy
 from unbounded.cli.main import app
 from unbounded.cluster.connecting import NAME as SPREAD
 from unbounded.default import default_folder
+from unbounded.store.disk import sealed, unsealed
 from unbounded.store.layout import NAME
-from unbounded.store.snapshot import sealed, unsealed
 
 ENGINE = ["--engine", "ray://127.0.0.1:1"]
 """Nobody is there: the canary would have sung before that is found out."""

@@ -12,9 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.memory.texts import open_toy, some_text
-from unbounded.memory import Memory
-from unbounded.memory import memory as kept
+from tests.memory.texts import local_of, open_toy, some_text
+from unbounded.memory import Memory, checkpointing, local
 
 KINDS = ("read", "read", "read", "long", "snapshot", "forget", "compact")
 
@@ -31,14 +30,14 @@ def say(what: str, **more: object) -> None:
 
 def live(folder: Path, seed: int) -> None:
     random = np.random.default_rng(seed)
-    kept.BLOCK, kept.STEP_WORDS, kept.SNAPSHOT_WORDS = 64, 80, 300
+    local.BLOCK, checkpointing.DELTA_WORDS, checkpointing.SNAPSHOT_WORDS = 64, 80, 300
     with open_toy(folder) as memory:
         say("open")
         for number in range(1_000):
             kind = str(random.choice(KINDS))
             document = f"d{seed}-{seed * 1_000 + number}-{kind}"
             if kind == "forget":
-                there = sorted(one.name for one in memory.store.documents_left())
+                there = sorted(one.name for one in memory.documents())
                 if not there:
                     continue
                 document = str(random.choice(there))
@@ -53,7 +52,7 @@ def act(memory: Memory, kind: str, document: str) -> None:
     elif kind == "forget":
         memory.forget(document=document)
     elif kind == "snapshot":
-        memory.snapshot()
+        local_of(memory).snapshot()
     else:
         memory.compact()
 

@@ -5,12 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.memory.texts import open_toy, some_text, state_of
+from tests.memory.texts import local_of, open_toy, some_text, state_of, store_of
 from unbounded.corpus import lines_of
 from unbounded.errors import SettingError, StoreError
-from unbounded.memory import Budget, budget
+from unbounded.memory import Budget, budget, checkpointing
 from unbounded.memory import learned as mind
-from unbounded.memory import memory as kept
 
 
 @pytest.mark.parametrize("policy", ["age", "surprise"])
@@ -28,14 +27,14 @@ def test_a_memory_stays_under_its_budget_and_fits_its_journal(tmp_path: Path, po
         assert memory.stats()["forgotten"] == 0
         known = state_of(memory)
     with open_toy(tmp_path / "m") as memory:
-        assert memory.budget == limit
+        assert local_of(memory).budget == limit
         assert state_of(memory) == known
 
 
 def test_by_age_the_oldest_lines_go(tmp_path: Path) -> None:
     with open_toy(tmp_path / "m", budget=Budget(1024)) as memory:
         memory.read("\n".join(f"line{i}" for i in range(700)), "a")
-        left = [word for words in memory.store.replay() for word in words if word != "</s>"]
+        left = [word for words in store_of(memory).replay() for word in words if word != "</s>"]
         assert left == [f"line{i}" for i in range(700 - len(left), 700)]
         assert 256 <= len(left) < 512
 
@@ -47,7 +46,7 @@ def test_by_surprise_what_the_model_knew_anyway_goes(tmp_path: Path) -> None:
         lines = [known if random.random() < 0.5 else f"odd{i} odder{i}" for i in range(320)]
         memory.read("\n".join(lines), "a")
         assert any("forgotten" in event for event in memory.events)
-        left = [word for words in memory.store.replay() for word in words]
+        left = [word for words in store_of(memory).replay() for word in words]
         assert left.count("known1") / lines.count(known) < 0.5
         odd = sum(word.startswith("odder") for word in left)
         assert odd / (len(lines) - lines.count(known)) > 0.8
@@ -76,18 +75,18 @@ def test_a_memory_stays_under_its_budget_in_bytes(
 ) -> None:
     monkeypatch.setattr(budget, "SMALLEST", 1)
     monkeypatch.setattr(mind, "SMALL", 20_000)
-    monkeypatch.setattr(kept, "STEP_WORDS", 256)
-    monkeypatch.setattr(kept, "SNAPSHOT_WORDS", 600)
+    monkeypatch.setattr(checkpointing, "DELTA_WORDS", 256)
+    monkeypatch.setattr(checkpointing, "SNAPSHOT_WORDS", 600)
     limit, sizes = Budget(bytes=1_200_000, policy=policy), []
     with open_toy(tmp_path / "m", budget=limit) as memory:
         for _ in memory.follow(lines_of(some_text(1200), "a", 1)):
-            sizes.append(memory.store.bytes)
+            sizes.append(store_of(memory).bytes)
         assert 600_000 < max(sizes) <= 1_200_000
         assert sum("1,200,000 bytes" in event for event in memory.events) >= 2
         assert memory.check(deep=True) == []
         known = state_of(memory)
     with open_toy(tmp_path / "m") as memory:
-        assert (memory.budget, state_of(memory)) == (limit, known)
+        assert (local_of(memory).budget, state_of(memory)) == (limit, known)
     with (
         open_toy(tmp_path / "n", budget=Budget(bytes=100_000)) as memory,
         pytest.raises(StoreError, match=r"has a budget of 100,000 bytes.*larger"),

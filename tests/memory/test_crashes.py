@@ -19,7 +19,7 @@ import pytest
 
 from tests.conftest import Torture
 from tests.memory.crash_child import text_of
-from tests.memory.texts import open_toy, toy_model
+from tests.memory.texts import open_toy, store_of, toy_model
 from unbounded.corpus import SENTENCE_END
 from unbounded.memory import Memory
 
@@ -63,8 +63,8 @@ class Life:
     def compare(self, memory: Memory) -> None:
         """Every document is there as it was promised; what was in the balance is settled."""
         found: dict[str, list[str]] = {}
-        documents = memory.store.catalog.documents
-        for block, left in memory.store.blocks():
+        documents = store_of(memory).catalog.documents
+        for block, left in store_of(memory).blocks():
             names = np.repeat(block.runs[:, 0], block.runs[:, 2])
             for word, name, kept in zip(block.words, names.tolist(), left.tolist(), strict=True):
                 if kept:

@@ -9,11 +9,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.memory.texts import CONFIG, open_toy, some_text, state_of, toy_model
+from tests.memory.texts import (
+    CONFIG,
+    local_of,
+    open_toy,
+    saving_of,
+    some_text,
+    state_of,
+    store_of,
+    toy_model,
+)
 from unbounded.corpus import lines_of
 from unbounded.errors import StoreError
-from unbounded.memory import Memory
-from unbounded.memory import memory as kept
+from unbounded.memory import Memory, checkpointing, local
 from unbounded.presets import MemoryConfig
 from unbounded.store.layout import snapshot_paths
 
@@ -35,10 +43,10 @@ def test_stopping_anywhere_and_going_on_equals_never_stopping(
     for text, stop, probs in zip(texts, stops, expected, strict=False):
         assert memory.read(text, "a").prob.tolist() == probs.tolist()
         if stop == "snapshot":
-            memory.snapshot()
+            local_of(memory).snapshot()
         elif stop != "no":
             # A crash is what leaves no snapshot.
-            (memory if stop == "close" else memory.store).close()
+            (memory if stop == "close" else store_of(memory)).close()
             memory = open_toy(place / "stopped")
     assert state_of(memory) == whole
     assert memory.check(deep=True) == []
@@ -48,19 +56,19 @@ def test_stopping_anywhere_and_going_on_equals_never_stopping(
 def test_blocks_are_read_again_as_they_were_cut_and_snapshots_come_by_themselves(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kept, "BLOCK", 32)
-    monkeypatch.setattr(kept, "SYNCED", 100)
-    monkeypatch.setattr(kept, "STEP_WORDS", 200)
+    monkeypatch.setattr(local, "BLOCK", 32)
+    monkeypatch.setattr(local, "SYNCED", 100)
+    monkeypatch.setattr(checkpointing, "DELTA_WORDS", 200)
     text = some_text(150)
     memory = open_toy(tmp_path / "m", config=MemoryConfig(index="auto", k=8, window=16))
     memory.read(text, "a")
     known = state_of(memory)
-    memory.store.checkpoints.reap(wait=True)
+    store_of(memory).checkpoints.reap(wait=True)
     assert 1 <= len(snapshot_paths(tmp_path / "m", 1)) <= 2
-    memory.store.close()
+    store_of(memory).close()
     again = open_toy(tmp_path / "m", config=None)
     assert state_of(again) == known
-    assert 0 < again._since < 250
+    assert 0 < saving_of(again).since < 250
     again.close()
     # From the very beginning it is the same.
     for path in snapshot_paths(tmp_path / "m", 1):
@@ -71,10 +79,10 @@ def test_blocks_are_read_again_as_they_were_cut_and_snapshots_come_by_themselves
 
 def test_a_memory_that_has_outgrown_its_full_vocabulary_widens_it(tmp_path: Path) -> None:
     with open_toy(tmp_path / "m") as memory:
-        assert memory._mind.size == 32
+        assert local_of(memory).learned.size == 32
         heard = memory.read("\n".join(f"word{i}" for i in range(400)), "a")
         assert (heard.prob > 0).all()
-        assert memory._mind.size == 1024
+        assert local_of(memory).learned.size == 1024
         known = state_of(memory)
         probs = memory.online.predict().dense(1024)
         np.testing.assert_allclose(probs.sum(), 1, rtol=1e-9)
@@ -110,33 +118,33 @@ def test_what_was_set_aside_before_a_repair_is_not_taken_for_what_came_after(
     when = datetime(2026, 11, 17, tzinfo=UTC)
     memory = open_toy(tmp_path / "m")
     memory.read(some_text(9), "a", time=when)
-    first, mark = memory.store.end, (tmp_path / "m" / "acknowledged").read_bytes()
+    first, mark = store_of(memory).end, (tmp_path / "m" / "acknowledged").read_bytes()
     memory.read("secret1 secret2", "b", time=when)
-    memory.snapshot()
-    memory.store.close()
+    local_of(memory).snapshot()
+    store_of(memory).close()
     if advised:
-        data = bytearray(memory.store.path.read_bytes())
+        data = bytearray(store_of(memory).path.read_bytes())
         data[first + 40] ^= 1
-        memory.store.path.write_bytes(data)
+        store_of(memory).path.write_bytes(data)
         with pytest.raises(StoreError, match="remove the file 'acknowledged'"):
             open_toy(tmp_path / "m")
         (tmp_path / "m" / "acknowledged").unlink()
     else:
-        memory.store.path.write_bytes(memory.store.path.read_bytes()[:first])
+        store_of(memory).path.write_bytes(store_of(memory).path.read_bytes()[:first])
         (tmp_path / "m" / "acknowledged").write_bytes(mark)
     with open_toy(tmp_path / "m") as memory:
         assert any("is of another history" in event for event in memory.events)
         assert not any("never acknowledged" in event for event in memory.events)
         # As long as what was there before.
         memory.read("public1 public2", "c", time=when)
-        memory.store.close()
+        store_of(memory).close()
     with open_toy(tmp_path / "m") as memory, open_toy(tmp_path / "other") as other:
         other.read(some_text(9), "a", time=when)
         other.read("public1 public2", "c", time=when)
         assert state_of(memory) == state_of(other)
         assert "secret1" not in memory.online.vocabulary
         # The next one that is set aside takes their place.
-        memory.snapshot()
+        local_of(memory).snapshot()
     with open_toy(tmp_path / "m") as memory:
         assert memory.events == []
 
@@ -145,8 +153,10 @@ def test_what_is_set_aside_must_have_as_many_entries_as_the_ledger(tmp_path: Pat
     with open_toy(tmp_path / "m") as memory:
         memory.read(some_text(20), "a")
         known = state_of(memory)
-        memory.store.snapshot({**memory._mind.state(), **_fewer(memory)})
-        memory._since = 0  # no delta leads on from it
+        store_of(memory).snapshot({**local_of(memory).learned.state(), **_fewer(memory)})
+        saving = local_of(memory).saving
+        assert saving is not None
+        saving.since = 0  # no delta leads on from it
     with open_toy(tmp_path / "m") as memory:
         assert state_of(memory) == known
         assert any("entries where the journal has others" in event for event in memory.events)
@@ -154,9 +164,9 @@ def test_what_is_set_aside_must_have_as_many_entries_as_the_ledger(tmp_path: Pat
 
 def _fewer(memory: Memory) -> dict[str, np.ndarray]:
     """The state of a memory that has read less."""
-    with open_toy(memory.store.folder.with_name("less")) as less:
+    with open_toy(store_of(memory).folder.with_name("less")) as less:
         less.read("known1", "a")
-        return less._mind.state()
+        return local_of(less).learned.state()
 
 
 def test_a_damaged_format_is_named(tmp_path: Path) -> None:
@@ -173,7 +183,7 @@ def test_check_sees_a_journal_that_rots_while_it_is_open(tmp_path: Path) -> None
     with open_toy(tmp_path / "m") as memory:
         memory.read(some_text(20), "a")
         assert memory.check() == []
-        path = memory.store.path
+        path = store_of(memory).path
         data = bytearray(path.read_bytes())
         data[-1] ^= 1
         path.write_bytes(data)
@@ -187,7 +197,7 @@ def test_check_compares_the_state_with_what_reading_again_gives(tmp_path: Path) 
     with open_toy(tmp_path / "m") as memory:
         memory.read(some_text(20), "a")
         assert memory.check(deep=True) == []
-        memory._mind.read(["known1"])
+        local_of(memory).learned.read(["known1"])
         assert {"unbounded has seen", "cache_1024 has seen"} <= {
             " ".join(finding.what.split()[:3]) for finding in memory.check()
         }
@@ -199,24 +209,24 @@ def test_what_a_failure_while_learning_left_is_taken_back(
 ) -> None:
     with open_toy(tmp_path / "m") as memory:
         memory.read("known1 known2", "a")
-        known, size = state_of(memory), memory.store.end
+        known, size = state_of(memory), store_of(memory).end
 
         def fail(words: object) -> None:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(memory._mind, "read", fail)
+        monkeypatch.setattr(local_of(memory).learned, "read", fail)
         with pytest.raises(KeyboardInterrupt):
             memory.read("known3", "b")
-        assert (memory.store.end, state_of(memory)) == (size, known)
+        assert (store_of(memory).end, state_of(memory)) == (size, known)
         # Of lines that were given out one after another, the rest stays: it has to be opened again.
-        monkeypatch.setattr(memory._mind, "read", fail)
+        monkeypatch.setattr(local_of(memory).learned, "read", fail)
         with pytest.raises(KeyboardInterrupt):
             list(memory.follow(lines_of("known3", "b", 1)))
         with pytest.raises(StoreError, match="open it again"):
             memory.read("known3", "b")
     with open_toy(tmp_path / "m") as memory:
         assert state_of(memory) == known
-        assert [document.name for document in memory.store.catalog.documents] == ["a"]
+        assert [document.name for document in store_of(memory).catalog.documents] == ["a"]
 
 
 def test_two_memories_of_one_model_have_nothing_in_common(tmp_path: Path) -> None:

@@ -10,11 +10,10 @@ import pytest
 
 from tests.conftest import Torture
 from tests.memory.failing import FailingDisk
-from tests.memory.texts import open_toy, some_text, state_of
+from tests.memory.texts import local_of, open_toy, some_text, state_of, store_of
 from unbounded.corpus import lines_of
 from unbounded.errors import StoreError
-from unbounded.memory import Memory
-from unbounded.memory import memory as kept
+from unbounded.memory import Memory, checkpointing, local
 
 TEXTS = {name: some_text(4, seed) for seed, name in enumerate(("a", "b", "c", "d"))}
 
@@ -25,7 +24,7 @@ def live(folder: Path, disk: FailingDisk, done: list[str]) -> None:
         for name in ("a", "b"):
             memory.read(TEXTS[name], name)
             done.append(name)
-        memory.snapshot()
+        local_of(memory).snapshot()
         memory.read(TEXTS["c"], "c")
         done.append("c")
         memory.forget(document="b")
@@ -36,7 +35,7 @@ def live(folder: Path, disk: FailingDisk, done: list[str]) -> None:
 
 
 def documents(memory: Memory) -> set[str]:
-    return {document.name for document in memory.store.documents_left()}
+    return {document.name for document in memory.documents()}
 
 
 def allowed(done: list[str]) -> list[set[str]]:
@@ -88,12 +87,12 @@ def test_a_full_disk_stops_a_read_and_room_lets_it_go_on(tmp_path: Path) -> None
     disk = FailingDisk("write", 8, errno.ENOSPC)
     with open_toy(tmp_path / "m", disk=disk) as memory:
         memory.read(TEXTS["a"], "a")
-        known, end = state_of(memory), memory.store.end
+        known, end = state_of(memory), store_of(memory).end
         disk.counts["write"] = 8
         with pytest.raises(StoreError, match=r"No space left on device.*make room"):
             memory.read(TEXTS["b"], "b")
-        assert (state_of(memory), memory.store.end) == (known, end)
-        assert memory.store.path.stat().st_size == end
+        assert (state_of(memory), store_of(memory).end) == (known, end)
+        assert store_of(memory).path.stat().st_size == end
         memory.read(TEXTS["b"], "b")
     with open_toy(tmp_path / "m") as memory, open_toy(tmp_path / "n") as other:
         for name in ("a", "b"):
@@ -104,9 +103,9 @@ def test_a_full_disk_stops_a_read_and_room_lets_it_go_on(tmp_path: Path) -> None
 def test_of_a_text_that_could_not_be_read_to_its_end_nothing_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kept, "BLOCK", 16)
-    monkeypatch.setattr(kept, "SYNCED", 32)
-    monkeypatch.setattr(kept, "STEP_WORDS", 50)
+    monkeypatch.setattr(local, "BLOCK", 16)
+    monkeypatch.setattr(local, "SYNCED", 32)
+    monkeypatch.setattr(checkpointing, "DELTA_WORDS", 50)
     text = some_text(40, 3)
     with open_toy(tmp_path / "straight", disk=(count := FailingDisk())) as straight:
         straight.read(TEXTS["a"], "a")
@@ -116,12 +115,12 @@ def test_of_a_text_that_could_not_be_read_to_its_end_nothing_is_kept(
         disk = FailingDisk("write", at, errno.ENOSPC)
         with open_toy(tmp_path / f"m{at}", disk=disk) as memory:
             memory.read(TEXTS["a"], "a")
-            known, end = state_of(memory), memory.store.end
+            known, end = state_of(memory), store_of(memory).end
             with suppress(StoreError):
                 memory.read(text, "long")
                 # It was only something set aside that failed.
                 continue
-            assert (state_of(memory), memory.store.end) == (known, end)
+            assert (state_of(memory), store_of(memory).end) == (known, end)
             # There is room again.
             memory.read(text, "long")
             assert state_of(memory) == expected
@@ -133,12 +132,12 @@ def test_of_a_text_that_could_not_be_read_to_its_end_nothing_is_kept(
 def test_of_lines_that_could_not_be_read_to_their_end_it_is_said_what_was_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kept, "BLOCK", 16)
+    monkeypatch.setattr(local, "BLOCK", 16)
     disk = FailingDisk("write", 12, errno.ENOSPC)
     with open_toy(tmp_path / "m", disk=disk) as memory:
         with pytest.raises(StoreError, match="No space left"):
             list(memory.follow(lines_of(some_text(40), "long", 1)))
-        last = memory.store.catalog.where(np.array([memory.store.catalog.positions - 1]))[0]
+        last = store_of(memory).catalog.where(np.array([store_of(memory).catalog.positions - 1]))[0]
         assert memory.events[-1] == (
             f"{len(memory):,} words were read before it failed and are kept, up to line "
             f"{last.line} of 'long'"
@@ -155,7 +154,7 @@ def test_after_a_sync_that_failed_nothing_more_is_promised(tmp_path: Path) -> No
         memory.read(TEXTS["b"], "b")
     with pytest.raises(StoreError, match="open it again"):
         memory.read(TEXTS["c"], "c")
-    memory.store.close()
+    store_of(memory).close()
     with open_toy(tmp_path / "m") as memory:
         assert documents(memory) in ({"a"}, {"a", "b"})
         assert memory.check(deep=True) == []
@@ -174,7 +173,7 @@ def test_a_snapshot_that_could_not_be_written_is_said_and_costs_nothing(tmp_path
     with open_toy(tmp_path / "m", disk=disk) as memory:
         memory.read(TEXTS["a"], "a")
         disk.counts["replace"] = 10_000
-        memory.snapshot()
+        local_of(memory).snapshot()
         assert ["could not be written" in event for event in memory.events] == [True]
         assert memory.check() == []
         memory.read(TEXTS["b"], "b")

@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.memory.texts import open_toy, some_text, state_of
+from tests.memory.texts import local_of, open_toy, some_text, state_of, store_of
 from unbounded.errors import SettingError
-from unbounded.memory import Memory
-from unbounded.memory import memory as kept
+from unbounded.memory import Memory, local
 from unbounded.store.layout import snapshot_paths
 
 SECRETS = ["zebra", "quokka", "axolotl", "knownzebra"]
@@ -70,18 +69,18 @@ def test_before_compacting_the_journal_still_has_the_words_and_after_it_nothing_
 ) -> None:
     with open_toy(tmp_path / "m") as memory:
         memory.read(some_text(30), "a")
-        memory.snapshot()
+        local_of(memory).snapshot()
         memory.read("the zebra sleeps\nthe zebra eats", "zoo")
-        memory.snapshot()
+        local_of(memory).snapshot()
         assert memory.forget(document="zoo") == 8
-        assert b"zebra" in memory.store.path.read_bytes()
+        assert b"zebra" in store_of(memory).path.read_bytes()
         for path in snapshot_paths(tmp_path / "m", 1):
             assert b"zebra" not in all_bytes(path)
         memory.compact()
         for word in (b"zebra", b"zoo", b"sleeps"):
             assert word not in all_bytes(tmp_path / "m")
         assert memory.stats()["forgotten"] == 0
-        assert [d.name for d in memory.store.catalog.documents] == ["a"]
+        assert [d.name for d in store_of(memory).catalog.documents] == ["a"]
 
 
 def at(day: int) -> datetime:
@@ -96,14 +95,14 @@ def three_days(folder: Path) -> Memory:
 
 
 def left(memory: Memory) -> list[str]:
-    return [word for words in memory.store.replay() for word in words]
+    return [word for words in store_of(memory).replay() for word in words]
 
 
 def test_what_is_older_than_a_day_can_be_forgotten(tmp_path: Path) -> None:
     with three_days(tmp_path / "m") as memory:
         assert memory.forget(before=at(3)) == 16
-        entries = memory.store.catalog.positions_of(np.arange(len(memory)))
-        places = memory.store.catalog.where(entries)
+        entries = store_of(memory).catalog.positions_of(np.arange(len(memory)))
+        places = store_of(memory).catalog.where(entries)
         assert [(place.document, place.time) for place in places] == [
             ("day3", at(3).timestamp())
         ] * 8
@@ -145,7 +144,7 @@ def test_a_pattern_finds_the_end_of_a_line(tmp_path: Path) -> None:
 def test_a_pattern_that_never_ends_or_is_none_is_refused_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pattern: str, said: str
 ) -> None:
-    monkeypatch.setattr("unbounded.memory.matching.SECONDS", 2.0)
+    monkeypatch.setattr("unbounded.memory.forgetting.SECONDS", 2.0)
     with open_toy(tmp_path / "m") as memory:
         memory.read(f"known1\n{'a' * 40}b", "a")
         with pytest.raises(SettingError, match=said) as caught:
@@ -157,7 +156,7 @@ def test_a_pattern_that_never_ends_or_is_none_is_refused_in_one_line(
 def test_a_line_that_lies_in_two_blocks_is_forgotten_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kept, "BLOCK", 4)
+    monkeypatch.setattr(local, "BLOCK", 4)
     with open_toy(tmp_path / "m") as memory:
         memory.read("known1 known2\nknown3 zebra known4 quokka known5\nknown6", "a")
         assert memory.forget(matching="zebra.*quokka") == 6
@@ -209,7 +208,7 @@ def test_what_to_forget_is_said_in_one_way_and_must_be_there(tmp_path: Path) -> 
 def test_forgetting_reads_again_only_what_came_after_a_snapshot(tmp_path: Path) -> None:
     with open_toy(tmp_path / "m") as memory:
         memory.read(some_text(50), "a")
-        memory.snapshot()
+        local_of(memory).snapshot()
         memory.read(some_text(5, 1), "b")
         told: list[tuple[int, int]] = []
         memory.forget(last=3, show=lambda done, total: told.append((done, total)))

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.memory.texts import open_toy
+from tests.memory.texts import open_toy, saving_of, store_of
 from unbounded.store.layout import FORMAT
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -22,11 +22,11 @@ def test_a_golden_memory_opens_and_goes_on(tmp_path: Path, number: int, mode: st
     with open_toy(tmp_path / "m", mode=mode) as memory:
         renewed = mode == "write" and number < FORMAT
         assert ["was brought from format" in event for event in memory.events] == [True] * renewed
-        assert memory.store.about["format"] == FORMAT
+        assert store_of(memory).about["format"] == FORMAT
         assert len(memory) == expected["entries"]
-        assert [one.name for one in memory.store.documents_left()] == expected["documents"]
-        assert [word for words in memory.store.replay() for word in words] == expected["text"]
-        assert memory._since == (0 if renewed else 4)
+        assert [one.name for one in memory.documents()] == expected["documents"]
+        assert [word for words in store_of(memory).replay() for word in words] == expected["text"]
+        assert saving_of(memory).since == (0 if renewed else 4)
         heard = memory.score("known1 golden known7 never")
         np.testing.assert_allclose(heard.prob, expected["probs"], rtol=1e-6)
         assert [g.word for g in memory.predict("known2", 5).words] == expected["words"]
@@ -34,11 +34,11 @@ def test_a_golden_memory_opens_and_goes_on(tmp_path: Path, number: int, mode: st
         if mode == "write":
             memory.read("known1", "more")
             memory.compact()
-            assert b"zebra" not in memory.store.path.read_bytes()
+            assert b"zebra" not in store_of(memory).path.read_bytes()
     if mode == "write":
         # What was brought to the present format is as safe as what was made in it.
         with open_toy(tmp_path / "m") as memory:
-            assert (memory.store.old, memory.events) == (False, [])
+            assert (store_of(memory).old, memory.events) == (False, [])
             assert memory.check() == []
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.memory.texts import open_toy, state_of
+from tests.memory.texts import open_toy, state_of, store_of
 from unbounded.corpus import Line, Tokenizer, read_sentences
 from unbounded.corpus import tokenizer as tokenizer_module
 from unbounded.corpus.tokenizer import LONGEST
@@ -25,10 +25,10 @@ def test_every_way_in_has_the_limit(tmp_path: Path) -> None:
         memory.read(LONG, "a")
         for _ in memory.follow([Line("b", 1, LONG)]):
             pass
-        assert longest([word for words in memory.store.replay() for word in words]) == LONGEST
+        assert longest([word for words in store_of(memory).replay() for word in words]) == LONGEST
         assert longest(list(memory.score(LONG).words)) == LONGEST
         assert longest([guess.word for guess in memory.predict(LONG, 50).words]) <= LONGEST
-        assert longest(memory.complete(LONG, words=20).split()) <= LONGEST
+        assert longest(memory.complete(LONG, max_words=20, temperature=1.0).split()) <= LONGEST
         assert memory.forget(matching="x" * LONGEST) == 2 * len([*sentences[0].words])
 
 

@@ -8,11 +8,11 @@ import pytest
 
 import unbounded
 from tests.memory.failing import FailingDisk
-from tests.memory.texts import CONFIG, open_toy, state_of, toy_model
+from tests.memory.texts import CONFIG, open_toy, state_of, store_of, toy_model
 from unbounded.errors import CorpusError, SettingError, StoreError
 from unbounded.presets import MemoryConfig
+from unbounded.store.disk import sealed, unsealed
 from unbounded.store.layout import FORMAT, read_about
-from unbounded.store.snapshot import sealed, unsealed
 
 
 def listing(folder: Path) -> dict[str, bytes]:
@@ -104,7 +104,7 @@ def test_a_read_only_disk_can_be_read_and_not_written(tmp_path: Path) -> None:
 def test_a_lost_journal_is_not_taken_for_an_empty_one(tmp_path: Path) -> None:
     with open_toy(tmp_path / "m") as memory:
         memory.read("known1", "a")
-        memory.store.path.unlink()
+        store_of(memory).path.unlink()
     with pytest.raises(StoreError, match="has lost its journal"):
         open_toy(tmp_path / "m")
 
@@ -112,7 +112,7 @@ def test_a_lost_journal_is_not_taken_for_an_empty_one(tmp_path: Path) -> None:
 def test_what_is_no_text_teaches_nothing(tmp_path: Path) -> None:
     with open_toy(tmp_path / "m") as memory:
         memory.read("known1", "a")
-        known, end = state_of(memory), memory.store.end
+        known, end = state_of(memory), store_of(memory).end
         with pytest.raises(CorpusError, match="NUL bytes"):
             memory.read("known1 \0 known2", "b")
         for empty in ("", "\n \n"):
@@ -120,10 +120,10 @@ def test_what_is_no_text_teaches_nothing(tmp_path: Path) -> None:
                 memory.read(empty, "b")
             with pytest.raises(CorpusError, match="no words"):
                 memory.score(empty)
-        for wrong in (lambda: memory.predict(n=0), lambda: memory.complete(words=0)):
+        for wrong in (lambda: memory.predict(n=0), lambda: memory.complete(max_words=0)):
             with pytest.raises(SettingError, match="at least 1"):
                 wrong()
-        assert (state_of(memory), memory.store.end) == (known, end)
+        assert (state_of(memory), store_of(memory).end) == (known, end)
 
 
 def test_a_name_is_a_label_whatever_it_looks_like(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_a_name_is_a_label_whatever_it_looks_like(tmp_path: Path) -> None:
             memory.read("known1", name)
         memory.read("half \ud800 a letter", "ü")
     with open_toy(tmp_path / "m") as memory:
-        found = [document.name for document in memory.store.catalog.documents]
+        found = [document.name for document in store_of(memory).catalog.documents]
         assert found == [name.replace("\udcff", "?") for name in names]
         assert memory.check(deep=True) == []
         assert memory.forget(document="../../etc/passwd") == 2

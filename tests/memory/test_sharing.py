@@ -11,7 +11,7 @@ import pytest
 
 from tests.conftest import Torture
 from tests.memory.failing import FailingDisk, WatchedDisk
-from tests.memory.texts import open_toy, some_text, state_of
+from tests.memory.texts import local_of, open_toy, some_text, state_of
 from unbounded.errors import StoreError
 from unbounded.memory import Memory
 
@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 READER = """
 import sys
 from pathlib import Path
-from tests.memory.texts import open_toy
+from tests.memory.texts import open_toy, store_of
 with open_toy(Path(sys.argv[1]), mode="read") as memory:
     print("open", flush=True)
     seen = []
@@ -29,7 +29,7 @@ with open_toy(Path(sys.argv[1]), mode="read") as memory:
         entries = len(memory)
         if entries not in seen:
             seen.append(entries)
-        text = [word for words in memory.store.replay() for word in words]
+        text = [word for words in store_of(memory).replay() for word in words]
         assert len(text) == entries
         if "stop" in text:
             break
@@ -41,7 +41,7 @@ with open_toy(Path(sys.argv[1]), mode="read") as memory:
 WRITER = """
 import sys
 from pathlib import Path
-from tests.memory.texts import open_toy
+from tests.memory.texts import open_toy, store_of
 try:
     open_toy(Path(sys.argv[1]))
 except Exception as error:
@@ -83,7 +83,7 @@ def test_a_reader_in_another_process_always_sees_a_past_that_fits_together(tmp_p
         for seed in range(12):
             memory.read(some_text(5, seed), f"doc{seed}")
             if seed % 3 == 0:
-                memory.snapshot()
+                local_of(memory).snapshot()
             if seed % 4 == 3:
                 memory.forget(document=f"doc{seed - 1}")
             if seed % 6 == 5:
@@ -122,7 +122,7 @@ def test_a_reader_may_not_write(tmp_path: Path) -> None:
             lambda: reader.read("known1"),
             lambda: reader.forget(last=1),
             reader.compact,
-            reader.snapshot,
+            local_of(reader).snapshot,
         ):
             with pytest.raises(StoreError, match="opened for reading"):
                 write()
@@ -144,7 +144,7 @@ def test_a_reader_that_looked_before_a_block_was_taken_back_does_not_keep_it(
             assert reader.refresh() == 3
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(memory._mind, "read", fail)
+        monkeypatch.setattr(local_of(memory).learned, "read", fail)
         with pytest.raises(KeyboardInterrupt):
             memory.read("known3 phantom", "b")
         # As long as what was taken back, so that nothing shows by length.
@@ -157,7 +157,7 @@ def test_a_reader_that_looked_before_a_block_was_taken_back_does_not_keep_it(
 
 def live(memory: Memory) -> None:
     memory.read(some_text(3, 1), "b")
-    memory.snapshot()
+    local_of(memory).snapshot()
     memory.forget(document="b")
     memory.read(some_text(3, 2), "c")
     memory.compact()

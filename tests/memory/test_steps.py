@@ -12,12 +12,11 @@ import pytest
 
 from tests.memory import texts
 from tests.memory.failing import FailingDisk
-from tests.memory.texts import open_toy, some_text
+from tests.memory.texts import local_of, open_toy, saving_of, some_text, store_of
 from unbounded import presets
 from unbounded.datastore import IVFPQ, Auto
 from unbounded.errors import StoreError
-from unbounded.memory import Memory
-from unbounded.memory import memory as kept
+from unbounded.memory import Memory, checkpointing, local
 from unbounded.presets import MemoryConfig
 from unbounded.store import records
 from unbounded.store.deltas import read_steps
@@ -31,10 +30,10 @@ BLOCK, STEP = 32, 128
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Steps and snapshots so often that a short text has many; codes after 256 words."""
-    monkeypatch.setattr(kept, "BLOCK", BLOCK)
-    monkeypatch.setattr(kept, "SYNCED", 100)
-    monkeypatch.setattr(kept, "STEP_WORDS", STEP)
-    monkeypatch.setattr(kept, "SNAPSHOT_WORDS", 600)
+    monkeypatch.setattr(local, "BLOCK", BLOCK)
+    monkeypatch.setattr(local, "SYNCED", 100)
+    monkeypatch.setattr(checkpointing, "DELTA_WORDS", STEP)
+    monkeypatch.setattr(checkpointing, "SNAPSHOT_WORDS", 600)
     monkeypatch.setitem(presets.INDEXES, "auto", partial(Auto, exact=256))
     coded = partial(IVFPQ, lists=4, probes=2, code_size=5, train_at=256)
     monkeypatch.setitem(presets.INDEXES, "ivfpq", coded)
@@ -52,8 +51,8 @@ def opened(folder: Path, **more: Any) -> Memory:
 
 def crash(memory: Memory) -> None:
     """What a crash leaves, but for what was being written just then."""
-    memory.store.checkpoints.reap(wait=True)
-    memory.store.close()
+    store_of(memory).checkpoints.reap(wait=True)
+    store_of(memory).close()
 
 
 @pytest.mark.parametrize("index", ["auto", "flat", "ivfpq"])
@@ -69,7 +68,7 @@ def test_wherever_it_crashes_at_most_a_step_is_read_again(tmp_path: Path, index:
         assert memory.read(text, "a").prob.tolist() == probs
         crash(memory)
         memory = opened(tmp_path / "m", config=settings)
-        again.append(memory._since)
+        again.append(saving_of(memory).since)
     assert state_of(memory) == whole
     assert memory.check(deep=True) == []
     assert memory.events == []
@@ -96,7 +95,7 @@ def test_steps_lead_on_from_an_older_snapshot_if_the_newest_is_damaged(tmp_path:
     newest = snapshot_paths(tmp_path / "m", 1)[0]
     (newest / "manifest.json").write_text("{}")
     with opened(tmp_path / "m", config=CODED) as memory:
-        assert memory._since < STEP + BLOCK
+        assert saving_of(memory).since < STEP + BLOCK
         assert state_of(memory) == known
         memory.read(some_text(30, 1), "b")
         known = state_of(memory)
@@ -122,7 +121,7 @@ def test_a_step_that_is_torn_anywhere_is_done_without(tmp_path: Path) -> None:
         crash(memory)
     with opened(tmp_path / "m", config=CODED) as memory:
         assert state_of(memory) == known
-        assert memory._since < STEP + BLOCK
+        assert saving_of(memory).since < STEP + BLOCK
 
 
 def test_a_flipped_bit_in_a_step_is_named_and_never_taken(tmp_path: Path) -> None:
@@ -175,21 +174,21 @@ def test_neither_writer_nor_readers_wait_for_a_snapshot(tmp_path: Path) -> None:
     with opened(tmp_path / "m", config=CODED, disk=disk) as memory:
         disk.go_on.set()
         memory.read(some_text(60), "a")
-        memory.store.checkpoints.reap(wait=True)
-        memory.snapshot()
+        store_of(memory).checkpoints.reap(wait=True)
+        local_of(memory).snapshot()
         disk.go_on.clear()
         disk.waits.clear()
         memory.read(some_text(150, 1), "b")
         assert disk.waits.is_set()
-        assert memory.store.checkpoints.busy
+        assert store_of(memory).checkpoints.busy
         # It was begun long ago, and what came since is there all the same.
         with opened(tmp_path / "m", config=CODED, mode="read") as reader:
             assert state_of(reader) == state_of(memory)
-            assert reader._since < STEP + BLOCK
+            assert saving_of(reader).since < STEP + BLOCK
             memory.read("known1 known2", "c")
             assert reader.refresh() == 3
             assert reader.predict("known1").words == memory.predict("known1").words
-        assert memory.store.checkpoints.busy
+        assert store_of(memory).checkpoints.busy
         disk.go_on.set()
         known = state_of(memory)
     with opened(tmp_path / "m", config=CODED) as memory:
@@ -204,12 +203,12 @@ def test_what_is_forgotten_or_compacted_meanwhile_is_in_no_snapshot_that_was_beg
     disk.go_on.set()
     with opened(tmp_path / "m", config=CODED, disk=disk) as memory:
         memory.read(some_text(60), "a")
-        memory.snapshot()
+        local_of(memory).snapshot()
         memory.read(some_text(20, 1), "b")
-        memory.store.checkpoints.reap(wait=True)
+        store_of(memory).checkpoints.reap(wait=True)
         disk.go_on.clear()
         memory.read(some_text(150, 2, ["known1", "zebra"]), "zoo")
-        assert memory.store.checkpoints.busy
+        assert store_of(memory).checkpoints.busy
         threading.Timer(0.2, disk.go_on.set).start()
         memory.forget(document="zoo")
         for path in (tmp_path / "m").rglob("*"):
@@ -222,7 +221,7 @@ def test_what_is_forgotten_or_compacted_meanwhile_is_in_no_snapshot_that_was_beg
         crash(memory)
     with opened(tmp_path / "m", config=CODED) as memory:
         assert state_of(memory) == known
-        assert memory._since < STEP + BLOCK
+        assert saving_of(memory).since < STEP + BLOCK
         assert memory.check(deep=True) == []
 
 
@@ -261,5 +260,5 @@ def test_a_step_too_long_for_a_record_is_a_snapshot_instead(
         crash(memory)
     with opened(tmp_path / "m") as memory:
         assert state_of(memory) == known
-        assert memory._since < STEP + BLOCK
+        assert saving_of(memory).since < STEP + BLOCK
         assert memory.check(deep=True) == []

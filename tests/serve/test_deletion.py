@@ -50,7 +50,7 @@ import unbounded
 with unbounded.open(sys.argv[2] + "/m") as memory:
     arm()
     memory.forget(document="private")
-    if memory.store.catalog.gone:
+    if memory.stats()["forgotten"]:
         memory.compact()
     os._exit(0)
 """

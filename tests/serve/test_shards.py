@@ -10,8 +10,7 @@ from tests.serve.living import Client, living
 from unbounded.cluster.connecting import NAME
 from unbounded.lm import Pretrained
 from unbounded.serve.watching import Watch
-from unbounded.store.disk import RealDisk, write_file
-from unbounded.store.snapshot import sealed
+from unbounded.store.disk import RealDisk, sealed, write_file
 
 pytest.importorskip("ray")
 

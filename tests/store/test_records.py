@@ -11,6 +11,7 @@ from unbounded.errors import StoreError
 from unbounded.store import Store
 from unbounded.store.disk import RealDisk
 from unbounded.store.records import (
+    WATERMARK,
     WORDS,
     ranges_payloads,
     read_ranges,
@@ -21,7 +22,6 @@ from unbounded.store.records import (
     words_payload,
 )
 from unbounded.store.store import create
-from unbounded.store.watermark import NAME as MARK
 
 words = st.lists(
     st.text(st.characters(exclude_categories=["Cs", "Z", "Cc"]), min_size=1), min_size=1
@@ -76,10 +76,10 @@ def test_a_tail_torn_at_any_byte_is_cut_and_said_so(tmp_path: Path) -> None:
     append(store, "four five", "another", 2)
     whole = store.path.read_bytes()
     store.close()
-    mark = (tmp_path / "m" / MARK).read_bytes()
+    mark = (tmp_path / "m" / WATERMARK).read_bytes()
     for length in range(kept, len(whole)):
         store.path.write_bytes(whole[:length])
-        (tmp_path / "m" / MARK).write_bytes(mark)
+        (tmp_path / "m" / WATERMARK).write_bytes(mark)
         again = Store(tmp_path / "m", write=True)
         torn = length - again.end
         assert again.words(0, 99) == ["one", "two", "three"]
@@ -140,7 +140,7 @@ def test_acknowledged_words_that_are_missing_are_an_error(tmp_path: Path) -> Non
     with pytest.raises(StoreError, match="a record that was acknowledged"):
         Store(tmp_path / "m", write=True)
     # As the message says.
-    (tmp_path / "m" / MARK).unlink()
+    (tmp_path / "m" / WATERMARK).unlink()
     again = Store(tmp_path / "m", write=True)
     assert again.words(0, 9) == ["one", "two", "three"]
     again.close()
@@ -151,9 +151,9 @@ def test_a_damaged_mark_is_said_and_not_used(tmp_path: Path) -> None:
     append(store, "one two three")
     store.sync()
     store.close()
-    mark = bytearray((tmp_path / "m" / MARK).read_bytes())
+    mark = bytearray((tmp_path / "m" / WATERMARK).read_bytes())
     mark[3] ^= 4
-    (tmp_path / "m" / MARK).write_bytes(mark)
+    (tmp_path / "m" / WATERMARK).write_bytes(mark)
     again = Store(tmp_path / "m", write=False)
     assert ["acknowledged" in event for event in again.events] == [True]
     assert again.words(0, 9) == ["one", "two", "three"]

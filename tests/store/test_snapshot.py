@@ -6,15 +6,13 @@ import numpy as np
 import pytest
 
 from unbounded.growable_array import GrowableArray
-from unbounded.store.disk import RealDisk
+from unbounded.store.disk import RealDisk, sealed, unsealed
 from unbounded.store.snapshot import (
     ARRAYS,
     MANIFEST,
     Snapshot,
     read_arrays,
     read_manifest,
-    sealed,
-    unsealed,
     write_snapshot,
 )
 

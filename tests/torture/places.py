@@ -11,13 +11,12 @@ import pytest
 from tests.cluster.streams import WIDTH, WORDS, about, stream
 from tests.memory import texts
 from tests.memory.failing import FailingDisk
-from tests.memory.texts import open_toy, some_text
+from tests.memory.texts import local_of, open_toy, some_text, store_of
 from unbounded.cluster import Shard, shard
 from unbounded.cluster.messages import Piece
 from unbounded.cluster.queue import Queue
-from unbounded.memory import memory as kept
-from unbounded.store.disk import RealDisk
-from unbounded.store.lock import Lock
+from unbounded.memory import checkpointing, local
+from unbounded.store.disk import Lock, RealDisk
 
 
 class Place(ABC):
@@ -42,24 +41,24 @@ class Folder(Place):
 
     def fill(self, folder: Path, seed: int) -> None:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(kept, "BLOCK", 32)
-            patch.setattr(kept, "STEP_WORDS", 100)
-            patch.setattr(kept, "SNAPSHOT_WORDS", 400)
+            patch.setattr(local, "BLOCK", 32)
+            patch.setattr(checkpointing, "DELTA_WORDS", 100)
+            patch.setattr(checkpointing, "SNAPSHOT_WORDS", 400)
             memory = open_toy(folder, disk=FailingDisk())
             for number in range(3):
                 memory.read(some_text(18, seed + number), f"doc{number}")
-            memory.store.checkpoints.reap(wait=True)
-            memory.snapshot()
+            store_of(memory).checkpoints.reap(wait=True)
+            local_of(memory).snapshot()
             memory.read(some_text(20, seed + 9), "last")
             memory.read("known1 known2", "tail")
-            memory.store.close()
+            store_of(memory).close()
 
     def known(self, folder: Path, more: int | None = None) -> tuple[object, list[str]]:
         with open_toy(folder, disk=FailingDisk()) as memory:
             if more is not None:
                 memory.read(some_text(3, more), f"more{more}")
             state = texts.state_of(memory)
-            names = [one.name for one in memory.store.documents_left()]
+            names = [one.name for one in memory.documents()]
             return (state, names), list(memory.events)
 
 

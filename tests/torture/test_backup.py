@@ -13,12 +13,11 @@ import pytest
 from tests.conftest import Torture
 from tests.memory import texts
 from tests.memory.failing import FailingDisk, Killed, WatchedDisk
-from tests.memory.texts import open_toy, some_text
+from tests.memory.texts import local_of, open_toy, saving_of, some_text, store_of
 from tests.torture.places import fresh
 from unbounded.corpus import lines_of
 from unbounded.errors import StoreError
-from unbounded.memory import Memory
-from unbounded.memory import memory as kept
+from unbounded.memory import Memory, local
 from unbounded.store import Store
 from unbounded.store.backup import backup, restore
 from unbounded.store.layout import snapshot_paths
@@ -39,7 +38,7 @@ class Writer:
         self.past: list[list[str]] = []
         for _ in range(3):
             self.write("read")
-        self.memory.snapshot()
+        local_of(self.memory).snapshot()
 
     def look(self) -> None:
         if self.random.random() < 0.3:
@@ -50,11 +49,11 @@ class Writer:
         if what == "read":
             self.memory.read(some_text(4, self.turn), f"d{self.turn}")
         elif what == "forget":
-            names = [one.name for one in self.memory.store.documents_left()]
+            names = [one.name for one in self.memory.documents()]
             self.memory.forget(document=str(self.random.choice(names)))
         else:
             self.memory.compact()
-        self.past.append(text_of(self.memory.store))
+        self.past.append(text_of(store_of(self.memory)))
         if not self.past[-1]:
             self.write("read")
 
@@ -64,7 +63,7 @@ def is_a_moment_of(folder: Path, writer: Writer, since: int) -> None:
     with open_toy(folder, disk=FailingDisk()) as copy:
         assert copy.events == []
         assert copy.check(deep=True) == []
-        assert text_of(copy.store) in writer.past[since:]
+        assert text_of(store_of(copy)) in writer.past[since:]
         copy.read("known1", "goes on")
 
 
@@ -141,7 +140,7 @@ def test_a_backup_that_is_killed_is_gone_on_with(tmp_path: Path, torture: Tortur
 def test_the_next_backup_brings_only_what_has_come(tmp_path: Path) -> None:
     with open_toy(tmp_path / "m") as memory:
         memory.read(some_text(60), "a")
-        memory.snapshot()
+        local_of(memory).snapshot()
         first = backup(tmp_path / "m", tmp_path / "b")
         memory.read(some_text(2, 1), "b")
         second = backup(tmp_path / "m", tmp_path / "b")
@@ -153,14 +152,14 @@ def test_the_next_backup_brings_only_what_has_come(tmp_path: Path) -> None:
     # The state has come along: little is read again.
     assert len(snapshot_paths(tmp_path / "again", 1)) == 1
     with open_toy(tmp_path / "again") as memory:
-        assert memory._since < 30
+        assert saving_of(memory).since < 30
         assert texts.state_of(memory) == known
 
 
 def test_what_was_not_acknowledged_is_in_no_backup(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kept, "BLOCK", 8)
+    monkeypatch.setattr(local, "BLOCK", 8)
     with open_toy(tmp_path / "m") as memory:
         known = len(memory.read("known1 known2", "a").words)
         stream = memory.follow(lines_of(some_text(9), "b", 1))
@@ -198,7 +197,7 @@ def test_a_damaged_memory_is_not_backed_up_and_a_damaged_backup_not_restored(
 ) -> None:
     with open_toy(tmp_path / "m") as memory:
         memory.read(some_text(20), "a")
-        memory.snapshot()
+        local_of(memory).snapshot()
     backup(tmp_path / "m", tmp_path / "b")
     for path in (*tmp_path.glob("b/journal*"), *tmp_path.glob("b/*/arrays.npy")):
         whole = path.read_bytes()

@@ -14,7 +14,7 @@ from tests.torture.places import piece
 from unbounded.cluster import Shard, queue, shard
 from unbounded.cluster.queue import Queue
 from unbounded.errors import StoreError
-from unbounded.store.lock import Lock
+from unbounded.store.disk import Lock
 
 
 def live(place: str, folder: Path, disk: FailingDisk, done: list[int]) -> None:

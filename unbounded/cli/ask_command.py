@@ -74,12 +74,12 @@ def score(
 
     from unbounded.corpus import Reader
     from unbounded.evaluation.whole_words import whole_words
-    from unbounded.memory import Surprise
+    from unbounded.memory import Reading
 
     check_targets(json_file)
     reader = Reader(texts)
     with asked(engine, memory_folder, model, threads) as memory:
-        found = Surprise.joined(list(memory.scoring(reader)))
+        found = Reading.joined(list(memory.scoring(reader)))
         splitter = memory.model.tokenizer
     say_damage(reader)
     words, static = len(found.words), -np.log(found.static)
@@ -118,7 +118,7 @@ def complete(
     """Go on writing."""
     check_targets(json_file)
     with asked(engine, memory_folder, model, threads) as memory:
-        written = memory.complete(text, words, seed=seed)
+        written = memory.complete(text, words, temperature=1.0, seed=seed)
     if json_file != "-":
         typer.echo(written)
     if json_file is not None:

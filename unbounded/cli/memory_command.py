@@ -12,8 +12,6 @@ from unbounded.console import late_meter, meter, say, write_json
 from unbounded.errors import SettingError
 
 if TYPE_CHECKING:
-    from unbounded.memory import Memory
-    from unbounded.memory.sharded_memory import ShardedMemory
     from unbounded.store.backup import Backup
 
 group = typer.Typer(no_args_is_help=True, help="Look after a memory, and make it forget.")
@@ -121,7 +119,6 @@ def check(
 ) -> None:
     """Verify every checksum and the journal against the state; say what to do."""
     check_targets(json_file)
-    memory: Memory | ShardedMemory
     if engine is not None and deep:
         raise SettingError("shards have no network to read again with; leave --deep out")
     if engine is not None:
@@ -152,14 +149,11 @@ def compact(
     check_targets(json_file)
     if engine is not None:
         with opened_on(engine, memory_folder, model) as spread:
-            sizes = spread.compact()
-        before, after = (sum(part) for part in zip(*sizes, strict=True))
+            before, after = spread.compact()
         _say_compact(memory_folder, before, after, json_file)
         return
     with opened(memory_folder, model, mode="write") as memory:
-        before = memory.stats()["bytes"]
-        memory.compact()
-        after = memory.stats()["bytes"]
+        before, after = memory.compact()
     _say_compact(memory_folder, before, after, json_file)
 
 

@@ -12,7 +12,6 @@ from unbounded.errors import StoreError
 
 if TYPE_CHECKING:
     from unbounded.memory import Budget, Memory
-    from unbounded.memory.sharded_memory import ShardedMemory
 
 Folder = Annotated[
     Path, typer.Argument(metavar="MEMORY", help="Folder of a memory, made by 'unbounded read'.")
@@ -66,11 +65,11 @@ def opened_on(
     *,
     threads: int = 1,
     write: bool = False,
-    **when_away: Any,
-) -> "Iterator[ShardedMemory]":
+    **when_unavailable: Any,
+) -> "Iterator[Memory]":
     """A memory on the shards of an engine, opened; says when some are away, and back."""
+    import unbounded
     from unbounded.cluster.connecting import described
-    from unbounded.memory.sharded_memory import open_sharded
     from unbounded.presets import set_threads
 
     set_threads(threads)
@@ -78,21 +77,21 @@ def opened_on(
         if not write:
             raise StoreError(f"{folder} is not a memory on shards yet; read something into it")
         model = model or default_folder_trained()
-    with open_sharded(folder, engine, model, threads=threads, say=say, **when_away) as memory:
+    with unbounded.open(
+        folder, model, engine=engine, threads=threads, say=say, **when_unavailable
+    ) as memory:
         yield memory
 
 
 @contextmanager
-def asked(
-    engine: str | None, folder: Path, model: Path | None, threads: int
-) -> "Iterator[Memory | ShardedMemory]":
+def asked(engine: str | None, folder: Path, model: Path | None, threads: int) -> "Iterator[Memory]":
     """A memory for asking, wherever it is."""
     if engine is None:
         with opened(folder, model, mode="read", threads=threads) as memory:
             yield memory
     else:
-        with opened_on(engine, folder, model, threads=threads) as spread:
-            yield spread
+        with opened_on(engine, folder, model, threads=threads) as memory:
+            yield memory
 
 
 def default_folder_trained() -> Path:

@@ -28,7 +28,6 @@ from unbounded.errors import SettingError
 if TYPE_CHECKING:
     from unbounded.corpus import Splitter
     from unbounded.memory import Memory
-    from unbounded.memory.sharded_memory import ShardedMemory
     from unbounded.model import Reading
 
 
@@ -73,7 +72,6 @@ def read(
     """Read texts into a memory, durably; make it if there is none. `-` follows a pipe."""
     from unbounded.corpus import Reader
     from unbounded.memory import Budget
-    from unbounded.memory.sharded_memory import ShardedMemory
 
     check_targets(json_file)
     limit = None if budget is None else Budget.parse(budget, policy)
@@ -86,7 +84,6 @@ def read(
     if engine is None and when_away != "stop":
         raise SettingError("only shards can be away; give --engine, or leave --when-away out")
     with ExitStack() as stack:
-        memory: Memory | ShardedMemory
         if engine is None:
             memory = stack.enter_context(
                 opened(memory_folder, model, mode="write", threads=threads, budget=limit)
@@ -97,7 +94,7 @@ def read(
                     *(engine, memory_folder, model),
                     threads=threads,
                     write=True,
-                    when_away=when_away,
+                    when_unavailable=when_away,
                     patience=patience,
                     queue_bytes=queue_bytes,
                 )
@@ -115,9 +112,9 @@ def read(
             elif show is not None:
                 show(words, f"perplexity {math.exp(nats / words):,.1f}")
         entries = len(memory)
-        if (known := getattr(memory, "known", 0)) and json_file != "-":
+        if (known := memory.backend.known) and json_file != "-":
             say(f"{known:,} words were there already and were passed over")
-        waiting = memory.waiting if isinstance(memory, ShardedMemory) else 0
+        waiting = memory.backend.waiting
     seconds = time.monotonic() - began
     perplexity = math.exp(nats / max(words, 1))
     if waiting:
@@ -139,9 +136,7 @@ def read(
         write_json(figures, json_file)
 
 
-def _readings(
-    memory: "Memory | ShardedMemory", texts: list[str], document: str
-) -> "Iterator[Reading]":
+def _readings(memory: "Memory", texts: list[str], document: str) -> "Iterator[Reading]":
     from unbounded.corpus import Reader
     from unbounded.memory.pipe import batches
 

@@ -2,23 +2,21 @@
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, final
 
-from unbounded.cluster.address import Address
-from unbounded.cluster.engine import PATIENCE, Engine
+from unbounded.cluster.engine import PATIENCE, Address, Engine, Pending
 from unbounded.cluster.on_ray import OnRay, connect
 from unbounded.cluster.shard import KINDS
 from unbounded.cluster.sharded import Sharded
 from unbounded.cluster.subprocess_proxy import SubprocessProxy
 from unbounded.corpus import Vocabulary
 from unbounded.errors import EngineError, SettingError, StoreError, Unavailable
-from unbounded.store.disk import RealDisk, write_file
+from unbounded.store.disk import RealDisk, sealed, unsealed, write_file
 from unbounded.store.layout import NAME as ONE_PLACE
-from unbounded.store.snapshot import sealed, unsealed
 
 NAME = "spread.json"
 """What makes a folder that of a memory on shards: how many, of which model, which settings."""
@@ -128,3 +126,36 @@ def scratch(
             if isinstance(engine, OnRay):
                 engine.kill()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def opened_all(folders: Sequence[Path], address: str) -> Engine:
+    """The shards of all these memories."""
+    engines = []
+    for folder in folders:
+        had = described(folder)
+        assert had is not None
+        engines.append(opened(folder, address, {k: had[k] for k in had if k != "shards"}))
+    return MultiEngine(engines)
+
+
+@final
+class MultiEngine(Engine):
+    """Calls go to the memory that has the shard of that number."""
+
+    def __init__(self, engines: Sequence[Engine]) -> None:
+        self._places = [(one, shard) for one in engines for shard in range(one.count)]
+        self.count = len(self._places)
+
+    def share(self, array: Any) -> Any:
+        """The array: nothing is asked of several memories at once."""
+        return array
+
+    def begin(self, shard: int, method: str, *args: Any) -> Pending:
+        """Of that memory's shard."""
+        engine, number = self._places[shard]
+        return engine.begin(number, method, *args)
+
+    def revive(self, shard: int) -> None:
+        """Of that memory's shard."""
+        engine, number = self._places[shard]
+        engine.revive(number)

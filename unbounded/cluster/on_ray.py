@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
 
-from unbounded.cluster.address import Address
-from unbounded.cluster.engine import PATIENCE, QUICK, Engine, Pending
+from unbounded.cluster.engine import PATIENCE, QUICK, Address, Engine, Pending
 from unbounded.cluster.shard import Shard
 from unbounded.errors import EngineError, MissingExtra, Unavailable, UnboundedError
 

@@ -1,20 +1,28 @@
 """What shards that are away are to be told: pieces in a journal on the reader's own disk."""
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Sized
 from pathlib import Path
 from typing import Any, final
 
-from unbounded.cluster.messages import DRAINED, ENTRIES, Piece, from_payload, to_payload
-from unbounded.cluster.small import GENERATION, drop_kept, founded, keep, kept, names_kept
-from unbounded.errors import EngineError, StoreError
+import numpy as np
+
+from unbounded.cluster.messages import DRAINED, ENTRIES, Found, Piece, from_payload, to_payload
+from unbounded.cluster.shard_files import GENERATION, drop_kept, founded, keep, kept, names_kept
+from unbounded.errors import EngineError, StoreError, Unavailable
 from unbounded.files import cache_folder
-from unbounded.store.disk import RealDisk, write_file
+from unbounded.store.disk import Lock, RealDisk, write_file
 from unbounded.store.journal import Journal
 from unbounded.store.layout import journal_path, remove
-from unbounded.store.lock import Lock
-from unbounded.store.records import EMPTY, HEAD, Record, json_payload, new_journal, read_json
-from unbounded.store.watermark import NAME as MARK
+from unbounded.store.records import (
+    EMPTY,
+    HEAD,
+    WATERMARK,
+    Record,
+    json_payload,
+    new_journal,
+    read_json,
+)
 
 LIMIT = 1_000_000_000
 """Bytes that a queue may take: with keys of 256 numbers a word takes a little over 1 KB."""
@@ -175,7 +183,7 @@ class Queue:
             return
         self._journal.close()
         # The mark is of the longer journal.
-        remove(self.folder / MARK)
+        remove(self.folder / WATERMARK)
         write_file(self._disk, self._path, new_journal(self._about.get("id")))
         self._open()
 
@@ -200,3 +208,61 @@ class Queue:
         """Let go of the files; what waits stays."""
         self._journal.close()
         self._lock.release()
+
+
+@final
+class DegradedShard:
+    """The methods of a shard that reading needs, and no others."""
+
+    def __init__(self, shard: int, queue: Queue) -> None:
+        self._shard, self._queue = shard, queue
+
+    def answer(self, method: str, *args: Any) -> Any:
+        """What a shard would be asked by that name; refuses what only the shard can do."""
+        found = getattr(self, method, None)
+        if found is None:
+            raise Unavailable(
+                f"shard {self._shard} is away, and {method!r} needs it; try again later"
+            )
+        return found(*args)
+
+    def append(self, pieces: Sequence[Piece]) -> int:
+        """Into the queue; nothing of it can be found until the shard has it."""
+        self._queue.put(pieces)
+        return 0
+
+    def search(self, queries: Sized, k: int, epoch: int, known: int) -> Found:
+        """Nothing."""
+        shape = len(queries), 0
+        none = np.empty(shape, np.float32), np.empty(shape, np.uint32), np.empty(shape, np.int32)
+        return Found(*none, 0, True, 0, [])
+
+    def held(self, document: str) -> int:
+        """What waits for it."""
+        return self._queue.held(self._shard, document)
+
+    def words(self, document: str, start: int, stop: int) -> dict[int, str]:
+        """None."""
+        return {}
+
+    def keep(self, name: str, data: bytes) -> None:
+        """With the queue."""
+        self._queue.keep(name, data)
+
+    def kept(self, name: str) -> bytes | None:
+        """What was kept with the queue."""
+        return self._queue.kept(name)
+
+    def stats(self) -> dict[str, Any]:
+        """That it is away, and what waits for it."""
+        waiting = self._queue.waiting(self._shard)
+        return {
+            "entries": 0,
+            "documents": {},
+            "words": 0,
+            "bytes": 0,
+            "bytes_in_memory": 0,
+            "process": 0,
+            "folder": str(self._queue.folder),
+            "events": [f"away; {waiting:,} words wait for it"],
+        }

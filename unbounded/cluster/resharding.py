@@ -1,6 +1,6 @@
 """From some shards to others: document by document, resumable, verified."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -107,3 +107,26 @@ def _sample(engine: Engine, document: str, first: int) -> dict[int, tuple[str, b
         for piece in part
         for i, word in enumerate(piece.words)
     }
+
+
+def gathered(engine: Engine, document: str, length: int) -> Iterator[Piece]:
+    """A document of so many words, some of them at a time; what was read at one time together."""
+    for first in range(0, length, AT_ONCE):
+        last = min(first + AT_ONCE, length)
+        parts = [p for part in engine.every("texts", document, first, last) for p in part]
+        yield from dealt(parts, 0, 1)
+
+
+def lines_of(engine: Engine, document: str, length: int) -> Iterator[list[str]]:
+    """The words of each line of a document."""
+    words: list[str] = []
+    now: int | None = None
+    for piece in gathered(engine, document, length):
+        for word, line in zip(piece.words, piece.lines.tolist(), strict=True):
+            if line != now and words:
+                yield words
+                words = []
+            words.append(word)
+            now = line
+    if words:
+        yield words

@@ -5,10 +5,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, final
 
-from unbounded.cluster.degraded_shard import DegradedShard
 from unbounded.cluster.engine import Engine, Pending
 from unbounded.cluster.messages import Piece
-from unbounded.cluster.queue import Queue
+from unbounded.cluster.queue import DegradedShard, Queue
 from unbounded.errors import EngineError, StoreError, Unavailable
 
 RETRY = 5.0

@@ -8,9 +8,6 @@ from typing import Any, final
 
 import numpy as np
 
-from unbounded.cluster.checking import Found as Findings
-from unbounded.cluster.checking import findings
-from unbounded.cluster.documents import Contents, Stretch
 from unbounded.cluster.messages import (
     ENTRIES,
     GONE,
@@ -22,14 +19,24 @@ from unbounded.cluster.messages import (
     time_of,
     to_payload,
 )
-from unbounded.cluster.rewriting import write_journal
-from unbounded.cluster.small import GENERATION, drop_kept, founded, keep, kept
+from unbounded.cluster.shard_files import (
+    GENERATION,
+    Contents,
+    Stretch,
+    drop_kept,
+    findings,
+    founded,
+    keep,
+    kept,
+    write_journal,
+)
+from unbounded.cluster.shard_files import Found as Findings
 from unbounded.corpus import Vocabulary
 from unbounded.datastore import Auto, Flat
 from unbounded.datastore.threads import set_search_threads
 from unbounded.errors import EngineError, StoreError
 from unbounded.states import part, under
-from unbounded.store.disk import ASIDE, RealDisk, sync_folder
+from unbounded.store.disk import ASIDE, RealDisk, lock_within, sync_folder
 from unbounded.store.journal import Journal
 from unbounded.store.layout import (
     folder_bytes,
@@ -38,10 +45,8 @@ from unbounded.store.layout import (
     snapshot_path,
     snapshot_paths,
 )
-from unbounded.store.lock import lock_within
-from unbounded.store.records import HEAD, Record, json_payload, read_json
+from unbounded.store.records import HEAD, WATERMARK, Record, json_payload, read_json
 from unbounded.store.snapshot import Snapshot, read_arrays, read_manifest, write_snapshot
-from unbounded.store.watermark import NAME as MARK
 from unbounded.types import Hidden
 
 KINDS = {"auto": Auto, "flat": Flat}
@@ -255,7 +260,7 @@ class Shard:
         left = (self._piece(each) for each in self._contents.stretches())
         write_journal(self._disk, aside, self.about.get("id"), left)
         # The mark is of the longer journal: from here on it would speak of damage.
-        remove(self.folder / MARK)
+        remove(self.folder / WATERMARK)
         try:
             self._disk.replace(aside, self._path)
             sync_folder(self._disk, self.folder)

@@ -8,8 +8,7 @@ from typing import Any, final
 import numpy as np
 
 from unbounded.cluster.engine import PATIENCE, Engine, Pending
-from unbounded.cluster.merging import Merged
-from unbounded.cluster.messages import Found, Place
+from unbounded.cluster.messages import Found, Merged, Place
 from unbounded.cluster.queue import Queue
 from unbounded.cluster.recent import Recent
 from unbounded.cluster.rpc_client import RpcClient
@@ -294,12 +293,13 @@ class Sharded(Remote):
     def forget(self, documents: Sequence[str], *, parts: bool = True) -> int:
         """Be as if documents had never been read, on every shard; how many entries are gone."""
         self.flush()
-        self._check_all_there()
+        self.check_available()
         gone = sum(map(int, self._calls.every("forget", documents, parts)))
         self._calls.held = [int(stats["entries"]) for stats in self.stats()]
         return gone
 
-    def _check_all_there(self) -> None:
+    def check_available(self) -> None:
+        """Refuse what needs all shards while some are unavailable."""
         if away := sorted(self._calls.away):
             raise EngineError(f"shards {away} are away, and this needs all; try again later")
 

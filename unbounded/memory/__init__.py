@@ -1,10 +1,16 @@
 """A memory that is kept: a model joined to a store, for as long as there is something to read."""
 
+from unbounded.memory.backend import Document as Document
+from unbounded.memory.backend import Finding as Finding
 from unbounded.memory.budget import Budget as Budget
+from unbounded.memory.file_reading import FilesRead as FilesRead
 from unbounded.memory.memory import Memory as Memory
 from unbounded.memory.names import checked_name as checked_name
 from unbounded.memory.opening import open as open
 from unbounded.memory.prediction import Guess as Guess
 from unbounded.memory.prediction import Passage as Passage
 from unbounded.memory.prediction import Prediction as Prediction
-from unbounded.memory.surprise import Surprise as Surprise
+from unbounded.memory.readings import Reading as Reading
+from unbounded.memory.sampling import Piece as Piece
+from unbounded.memory.sampling import SamplingParams as SamplingParams
+from unbounded.memory.sampling import generate as generate

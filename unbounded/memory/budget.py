@@ -10,7 +10,7 @@ from unbounded.errors import SettingError
 from unbounded.evaluation.metrics import surprise
 from unbounded.memory.learned import LearnedState
 from unbounded.model import Reading
-from unbounded.store import Store
+from unbounded.store import TextLog
 from unbounded.store.records import Ranges
 
 POLICIES = ("age", "surprise")
@@ -70,13 +70,13 @@ class Budget:
         said = " and ".join(f"{count:,} {what}" for count, what in parts if count is not None)
         return f"a budget of {said} by {self.policy}"
 
-    def exceeded(self, store: Store, mind: LearnedState, words: int) -> bool:
+    def exceeded(self, store: TextLog, learned: LearnedState, words: int) -> bool:
         """Whether it could be if so many words came: with a snapshot more than there are now."""
         if self.entries is not None and store.catalog.entries + words > self.entries:
             return True
-        return self.bytes is not None and store.bytes + mind.bytes > self.bytes
+        return self.bytes is not None and store.bytes + learned.bytes > self.bytes
 
-    def to_go(self, store: Store, surprise: np.ndarray) -> Ranges:
+    def to_go(self, store: TextLog, surprise: np.ndarray) -> Ranges:
         """The lines that go so that `KEEP` of what there is is left; `surprise` is by entry."""
         lines = store.catalog.lines()
         left = store.catalog.kept(0, store.catalog.positions)
@@ -102,7 +102,7 @@ class Budget:
 
 @final
 class Cost:
-    """What forgetting cost: the next words are read by the mind that forgot nothing, too."""
+    """What forgetting cost: the next words are read by the state that forgot nothing, too."""
 
     def __init__(self, before: LearnedState) -> None:
         self._before: LearnedState | None = before
@@ -119,7 +119,7 @@ class Cost:
         return self.verdict() if self._words >= JUDGED else None
 
     def verdict(self) -> str | None:
-        """What it cost, by the words there were; the mind that forgot nothing is let go."""
+        """What it cost, by the words there were; the state that forgot nothing is let go."""
         if self._before is None or not self._words:
             return None
         self._before = None

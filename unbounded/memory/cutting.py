@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from unbounded.corpus import Block
-from unbounded.store import Snapshot, Store
+from unbounded.store import Snapshot, TextLog
 from unbounded.store.records import Runs, fitting
 
 LARGE, MOST = 131_072, 8
@@ -46,7 +46,7 @@ def runs_of(block: Block) -> Runs:
     return np.stack([block.document[starts], block.line[starts], lengths], axis=1)
 
 
-def kept_since(store: Store, began: Snapshot) -> str:
+def kept_since(store: TextLog, began: Snapshot) -> str:
     """How far reading came before it failed; by a budget, positions may have changed meanwhile."""
     (last,) = store.catalog.where(np.array([store.catalog.positions - 1]))
     words = store.catalog.positions - began.positions

@@ -1,109 +1,118 @@
-"""Which words are to be forgotten: a document, what is older than a day, lines, the last ones."""
+"""Which words are to be forgotten: documents, what is older than a day, lines, the last ones."""
 
+import json
 import re
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from select import select
+from typing import Any, TypeVar
 
 import numpy as np
 
-from unbounded.cluster import Engine
-from unbounded.cluster.gathering import lines_of
-from unbounded.cluster.resharding import lengths
 from unbounded.corpus import Splitter
 from unbounded.errors import SettingError
-from unbounded.memory.matching import matched
-from unbounded.store import Store
+from unbounded.store import TextLog
 from unbounded.store.catalog import merged
 from unbounded.store.records import Ranges
 
+SECONDS = 10.0
+"""What a batch of lines may take. `re` takes for ever over some patterns, such as `^(a+)+$`, and
+nothing within a process stops it; a matcher of linear time would know other patterns than it."""
 
-def chosen(
-    store: Store,
-    splitter: Splitter,
-    *,
-    document: str | None = None,
-    before: datetime | None = None,
-    matching: str | None = None,
-    last: int | None = None,
-) -> Ranges:
-    """The positions that one of the four ways to say it names, those already gone left out."""
-    _check_one(document, before, matching, last)
-    if document is not None:
-        ranges = _document(store, document)
-    elif before is not None:
-        ranges = _before(store, before)
-    elif matching is not None:
-        ranges = _matching(store, matching, splitter)
+BATCH = 1 << 20
+"""Characters that are looked through at once; milliseconds for most patterns."""
+
+SHOWN = 100
+"""Characters of a pattern that an error shows."""
+
+_CHILD = """
+import json, re, sys
+try:
+    search = re.compile(json.loads(sys.stdin.readline()), re.IGNORECASE).search
+    print('""', flush=True)
+except (re.error, OverflowError, RecursionError) as error:
+    print(json.dumps(str(error) or "too deep"), flush=True)
+for lines in sys.stdin:
+    print([i for i, line in enumerate(json.loads(lines)) if search(line)], flush=True)
+"""
+
+Key = TypeVar("Key")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of four ways to say what is to be forgotten."""
+
+    documents: Sequence[str] | None = None
+    before: datetime | None = None
+    matching: str | None = None
+    last: int | None = None
+
+    def __post_init__(self) -> None:
+        ways = (self.documents, self.before, self.matching, self.last)
+        given = [way for way in ways if way is not None]
+        if len(given) != 1:
+            raise SettingError(
+                f"{len(given)} ways to say what to forget were given; give one of document, "
+                "before, matching and last"
+            )
+
+
+def is_part_of(document: str, name: str) -> bool:
+    """Whether a document is one read under a name; a file's later ones are NAME#2, NAME#3, …
+
+    >>> [is_part_of(document, "a.txt") for document in ("a.txt", "a.txt#12", "a.txt#b", "b.txt")]
+    [True, True, False, False]
+    """
+    rest = document.removeprefix(name)
+    return document.startswith(name) and (not rest or re.fullmatch(r"#\d+", rest) is not None)
+
+
+def words_under(name: str, documents: Mapping[str, int]) -> int:
+    """How many words there are under a name, by the words of each document."""
+    return sum(words for one, words in documents.items() if is_part_of(one, name))
+
+
+def chosen(store: TextLog, splitter: Splitter, choice: Choice) -> Ranges:
+    """The positions that a choice names, those already gone left out."""
+    if choice.documents is not None:
+        ranges = _documents(store, choice.documents)
+    elif choice.before is not None:
+        ranges = _before(store, choice.before)
+    elif choice.matching is not None:
+        ranges = _matching(store, choice.matching, splitter)
     else:
-        assert last is not None
-        ranges = _last(store, last)
+        assert choice.last is not None
+        ranges = _last(store, choice.last)
     return _still_there(store, ranges)
 
 
-def chosen_documents(
-    engine: Engine,
-    splitter: Splitter,
-    *,
-    document: str | None = None,
-    before: datetime | None = None,
-    matching: str | None = None,
-    last: int | None = None,
-) -> list[str]:
-    """The documents on shards that one of three ways to say it names.
-
-    A document is there as a whole or not at all: what was read in it depends on its beginning.
-    """
-    _check_one(document, before, matching, last)
-    if document is not None:
-        return [document]
-    if before is not None:
-        latest: dict[str, float] = {}
-        for part in engine.every("latest"):
-            for name, time in part.items():
-                latest[name] = max(latest.get(name, 0.0), time)
-        return sorted(name for name, time in latest.items() if time < before.timestamp())
-    if matching is not None:
-        lines = (
-            (name, splitter.plain(line))
-            for name, length in lengths(engine).items()
-            for line in lines_of(engine, name, length)
-        )
-        return sorted(set(matched(matching, lines)))
-    raise SettingError(
-        "words that many read into shards have no common order, so there are no last ones; give "
-        "--document, --before or --matching"
-    )
-
-
-def _check_one(*ways: object) -> None:
-    given = [value for value in ways if value is not None]
-    if len(given) != 1:
-        raise SettingError(
-            f"{len(given)} ways to say what to forget were given; give one of document, before, "
-            "matching and last"
-        )
-
-
-def _document(store: Store, name: str) -> Ranges:
-    """All words read under a name; a file's later documents are called NAME#2, NAME#3, …"""
-    parts = re.compile(re.escape(name) + r"(#\d+)?")
-    numbers = [i for i, one in enumerate(store.catalog.documents) if parts.fullmatch(one.name)]
-    if not numbers:
-        raise SettingError(
-            f"{store.folder} never read a document named {name!r}; give a name as it was read"
-        )
+def _documents(store: TextLog, names: Sequence[str]) -> Ranges:
+    """All words read under some names."""
+    numbers: list[int] = []
+    for name in names:
+        mine = [i for i, one in enumerate(store.catalog.documents) if is_part_of(one.name, name)]
+        if not mine:
+            raise SettingError(
+                f"{store.folder} never read a document named {name!r}; give a name as it was read"
+            )
+        numbers += mine
     lines = store.catalog.lines()
-    mine = np.isin(lines.documents, numbers)
-    return _ranges(lines.starts[mine], lines.lengths[mine])
+    theirs = np.isin(lines.documents, numbers)
+    return _ranges(lines.starts[theirs], lines.lengths[theirs])
 
 
-def _before(store: Store, when: datetime) -> Ranges:
+def _before(store: TextLog, when: datetime) -> Ranges:
     first, times = store.catalog.times()
     ends = np.append(first, store.catalog.positions)[1:]
     old = times < when.timestamp()
     return _ranges(first[old], (ends - first)[old])
 
 
-def _matching(store: Store, pattern: str, splitter: Splitter) -> Ranges:
+def _matching(store: TextLog, pattern: str, splitter: Splitter) -> Ranges:
     """Whole lines in whose plain text the pattern is found; case is ignored."""
     lines = store.catalog.lines()
     words = [word for block, _ in store.blocks() for word in block.words]
@@ -113,7 +122,7 @@ def _matching(store: Store, pattern: str, splitter: Splitter) -> Ranges:
     return _ranges(lines.starts[found], lines.lengths[found])
 
 
-def _last(store: Store, count: int) -> Ranges:
+def _last(store: TextLog, count: int) -> Ranges:
     if count < 1:
         raise SettingError(f"the last {count} words; it must be at least 1")
     catalog = store.catalog
@@ -127,7 +136,7 @@ def _ranges(starts: np.ndarray, lengths: np.ndarray) -> Ranges:
     return list(zip(starts.tolist(), (starts + lengths).tolist(), strict=True))
 
 
-def _still_there(store: Store, ranges: Ranges) -> Ranges:
+def _still_there(store: TextLog, ranges: Ranges) -> Ranges:
     """What of these ranges is left, in order."""
     out: Ranges = []
     for start, stop in merged(ranges).tolist():
@@ -135,3 +144,57 @@ def _still_there(store: Store, ranges: Ranges) -> Ranges:
         edges = (start + np.flatnonzero(left[1:] != left[:-1])).tolist()
         out += zip(edges[::2], edges[1::2], strict=True)
     return out
+
+
+# Regular expressions, in a process that can be stopped.
+
+
+def matched(pattern: str, lines: Iterable[tuple[Key, str]]) -> Iterator[Key]:
+    """The keys of those lines in which a pattern is found, whatever the case of letters."""
+    child = subprocess.Popen(
+        [sys.executable, "-I", "-S", "-c", _CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    try:
+        if wrong := _answer(child, pattern, pattern):
+            raise SettingError(f"{_shown(pattern)} is not a regular expression ({wrong})")
+        for batch in _batches(lines):
+            found = _answer(child, pattern, [text for _, text in batch])
+            yield from (batch[i][0] for i in found)
+    finally:
+        child.kill()
+        # It waits for it too, and closes its pipes.
+        child.communicate()
+
+
+def _answer(child: subprocess.Popen[bytes], pattern: str, asked: object) -> Any:
+    assert child.stdin is not None
+    assert child.stdout is not None
+    try:
+        child.stdin.write(json.dumps(asked).encode() + b"\n")
+        child.stdin.flush()
+        in_time, _, _ = select([child.stdout], [], [], SECONDS)
+        if in_time:
+            return json.loads(child.stdout.readline())
+    except (BrokenPipeError, ValueError):
+        pass
+    raise SettingError(
+        f"{_shown(pattern)} takes too long over some lines ({SECONDS:.0f} seconds and more), or "
+        "too much memory; give one without repeats of repeats"
+    )
+
+
+def _shown(pattern: str) -> str:
+    return repr(pattern if len(pattern) <= SHOWN else f"{pattern[:SHOWN]}…")
+
+
+def _batches(lines: Iterable[tuple[Key, str]]) -> Iterator[list[tuple[Key, str]]]:
+    batch: list[tuple[Key, str]] = []
+    length = 0
+    for line in lines:
+        batch.append(line)
+        length += len(line[1])
+        if length >= BATCH or len(batch) >= BATCH // 64:
+            yield batch
+            batch, length = [], 0
+    if batch:
+        yield batch

@@ -1,7 +1,7 @@
 """What there is, and whether all of it is as it should be."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
@@ -9,9 +9,11 @@ import numpy as np
 
 from unbounded.errors import SettingError
 from unbounded.experts import Cache
+from unbounded.memory.backend import Finding, Show
+from unbounded.memory.budget import Budget
 from unbounded.memory.learned import LearnedState
-from unbounded.memory.restoring import Show, read_again
-from unbounded.store import Store
+from unbounded.memory.restoring import read_again
+from unbounded.store import Store, TextLog
 from unbounded.store.deltas import damage
 from unbounded.store.layout import folder_bytes, snapshot_paths, steps_paths
 from unbounded.store.snapshot import read_arrays
@@ -19,32 +21,10 @@ from unbounded.store.snapshot import read_arrays
 _ANEW = "remove its snapshots: they are made again from the journal"
 
 
-@dataclass(frozen=True)
-class Finding:
-    """Something that is wrong: where, what, and what to do."""
-
-    where: str
-    what: str
-    advice: str
-
-    def __str__(self) -> str:
-        return f"{self.where}: {self.what}; {self.advice}"
-
-
-def stats(store: Store, mind: LearnedState) -> dict[str, Any]:
+def stats(store: TextLog, learned: LearnedState, budget: Budget | None) -> dict[str, Any]:
     """Entries, words, documents, bytes by part, growth by day."""
-    catalog = store.catalog
-    parts = {
-        "journal": store.path.stat().st_size,
-        "snapshots": sum(map(folder_bytes, snapshot_paths(store.folder, store.generation))),
-        "steps": sum(
-            path.stat().st_size
-            for path in steps_paths(store.folder, store.generation)
-            if path.exists()
-        ),
-    }
-    parts["other"] = max(0, store.bytes - sum(parts.values()))
-    caches = {n: e for n, e in mind.online.experts.items() if isinstance(e, Cache)}
+    catalog, vocabulary = store.catalog, learned.online.vocabulary
+    caches = {n: e for n, e in learned.online.experts.items() if isinstance(e, Cache)}
     first, times = catalog.times()
     lengths = np.diff(np.append(first, catalog.positions))
     days: dict[str, int] = {}
@@ -53,19 +33,36 @@ def stats(store: Store, mind: LearnedState) -> dict[str, Any]:
         days[day] = days.get(day, 0) + words
     return {
         "entries": catalog.entries,
-        "words": len(mind.online.vocabulary),
-        "documents": len(store.documents_left()),
-        "bytes": sum(parts.values()),
-        "bytes_by_part": parts,
+        "words": len(vocabulary),
+        "documents": int((catalog.words_left() > 0).sum()),
         "bytes_in_memory": {
             **{name: cache.memory.bytes for name, cache in caches.items()},
-            "ledger": catalog.bytes,
+            "catalog": catalog.bytes,
         },
         "forgotten": catalog.gone,
-        "oov": len(mind.online.vocabulary) - mind.online.vocabulary.base_size,
+        "oov": len(vocabulary) - vocabulary.base_size,
         "words_by_day": dict(sorted(days.items())),
-        "snapshots": [path.name for path in snapshot_paths(store.folder, store.generation)],
-        "budget": store.about["budget"],
+        "budget": None if budget is None else asdict(budget),
+        **(_on_disk(store) if isinstance(store, Store) else _IN_PROCESS),
+    }
+
+
+_IN_PROCESS: dict[str, Any] = {"bytes": 0, "bytes_by_part": {}, "snapshots": [], "format": None}
+
+
+def _on_disk(store: Store) -> dict[str, Any]:
+    snapshots = snapshot_paths(store.folder, store.generation)
+    deltas = steps_paths(store.folder, store.generation)
+    parts = {
+        "journal": store.path.stat().st_size,
+        "snapshots": sum(map(folder_bytes, snapshots)),
+        "deltas": sum(path.stat().st_size for path in deltas if path.exists()),
+    }
+    parts["other"] = max(0, store.bytes - sum(parts.values()))
+    return {
+        "bytes": sum(parts.values()),
+        "bytes_by_part": parts,
+        "snapshots": [path.name for path in snapshots],
         "format": store.about["format"],
     }
 
@@ -81,19 +78,29 @@ def timestamp(time: datetime) -> float:
 
 
 def check(
-    store: Store, mind: LearnedState, fresh: Callable[[], LearnedState] | None, show: Show
+    store: TextLog, learned: LearnedState, fresh: Callable[[], LearnedState] | None, show: Show
 ) -> list[Finding]:
-    """Every checksum again, the journal against the state; with `fresh` the state from scratch."""
+    """Every checksum again, the log against the state; with `fresh` the state from scratch."""
+    found = _check_files(store) if isinstance(store, Store) else []
+    entries, where = store.catalog.entries, str(store.folder)
+    for name, expert in learned.online.experts.items():
+        if isinstance(expert, Cache) and expert.memory.added != entries:
+            what = f"{name} has seen {expert.memory.added:,} entries, the journal {entries:,}"
+            found.append(Finding(where, what, _ANEW))
+    counted = int(learned.online.experts["unigram"].state()["counts"].sum())
+    if counted != entries:
+        found.append(Finding(where, f"{counted:,} words counted, {entries:,} read", _ANEW))
+    if fresh is not None:
+        found += _compare(store, learned, fresh(), show)
+    return found
+
+
+def _check_files(store: Store) -> list[Finding]:
     found: list[Finding] = []
-    entries, words = store.catalog.entries, store.verify()
+    words = store.verify()
     if words != store.catalog.positions:
-        found.append(
-            Finding(
-                str(store.path),
-                f"{words:,} words can be read of {store.catalog.positions:,}",
-                "restore it from a copy",
-            )
-        )
+        what = f"{words:,} words can be read of {store.catalog.positions:,}"
+        found.append(Finding(str(store.path), what, "restore it from a copy"))
     for path in snapshot_paths(store.folder, store.generation):
         try:
             read_arrays(path)
@@ -103,26 +110,18 @@ def check(
             advice = "remove that folder: it is made again from the journal"
             found.append(Finding(str(path), f"damaged ({error})", advice))
     for path in steps_paths(store.folder, store.generation):
-        if (what := damage(path)) is not None:
+        if (what_is := damage(path)) is not None:
             advice = "remove that file: what it holds is read again from the journal"
-            found.append(Finding(str(path), what, advice))
-    where, advice = str(store.folder), _ANEW
-    for name, expert in mind.online.experts.items():
-        if isinstance(expert, Cache) and expert.memory.added != entries:
-            what = f"{name} has seen {expert.memory.added:,} entries, the journal {entries:,}"
-            found.append(Finding(where, what, advice))
-    counted = int(mind.online.experts["unigram"].state()["counts"].sum())
-    if counted != entries:
-        found.append(Finding(where, f"{counted:,} words counted, {entries:,} read", advice))
-    if fresh is not None:
-        found += _compare(store, mind, fresh(), show)
+            found.append(Finding(str(path), what_is, advice))
     return found
 
 
-def _compare(store: Store, mind: LearnedState, other: LearnedState, show: Show) -> list[Finding]:
+def _compare(
+    store: TextLog, learned: LearnedState, other: LearnedState, show: Show
+) -> list[Finding]:
     """Read the whole journal again; the state must be the same, to the bit."""
     read_again(store, other, None, lambda done: show(done, store.catalog.entries))
-    mine, again = mind.state(), other.state()
+    mine, again = learned.state(), other.state()
     return [
         Finding(
             str(store.folder),

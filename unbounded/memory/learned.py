@@ -59,7 +59,7 @@ class LearnedState(Stateful):
             self.size = len(model.vocabulary)
         headed = isinstance(model.lm, HeadedModel)
         experts = [name for name in EXPERTS if headed or name != "adapted"]
-        self.online: OnlineModel = build_online(model, self.size, experts, config)
+        self.online: OnlineModel = build_online(model, self.size, experts, config, oov="unk")
         self._rates = rates
         self._surprise = GrowableArray(np.empty(0, np.float16), spare=8)
         self._begin_blocks()

@@ -1,379 +1,229 @@
-"""A memory on disk, opened: reads, predicts, scores, goes on writing, forgets."""
+"""A memory, opened: reads, predicts, scores, goes on writing, forgets; wherever it lies."""
 
-import time as clock
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
+from pathlib import Path
 from types import TracebackType
 from typing import Any, final
 
-import numpy as np
-
 from unbounded.corpus import Block, Line, blocks, lines_of, read_sentences
-from unbounded.errors import CorpusError, SettingError, StoreError
+from unbounded.errors import CorpusError, EngineError, SettingError, StoreError
 from unbounded.lm import Pretrained
-from unbounded.memory.budget import FEWEST, Budget, Cost
-from unbounded.memory.cutting import enlarged, fitting_blocks, kept_since, labels, runs_of
-from unbounded.memory.export import export
-from unbounded.memory.forgetting import chosen
-from unbounded.memory.integrity import Finding, check, stats, timestamp
-from unbounded.memory.learned import LearnedState, grows
-from unbounded.memory.prediction import Prediction, predict
-from unbounded.memory.restoring import Show, read_again, restored
-from unbounded.memory.surprise import Surprise
-from unbounded.model import OnlineModel, Reading
-from unbounded.presets import MemoryConfig
-from unbounded.states import NoDelta
-from unbounded.store import Snapshot, Store
-from unbounded.store.records import Ranges
-
-BLOCK = 512
-"""Words that are read, and written down, at once; more of them in a large memory."""
-
-SYNCED = 8192
-"""Words that are read between two syncs, one or two seconds; `read` ends in one."""
-
-STEP_WORDS = 8192
-"""Words after which what has come is set aside as a step: at most so many have to be read again
-after a crash, one or two seconds; a step is 2 to 3 MB, and takes milliseconds."""
-
-SNAPSHOT_WORDS, SNAPSHOT_SHARE = 50_000, 16
-"""All of the state is set aside after so many words, or after one in so many of all, if that is
-more. To go by steps takes a fraction of reading again (docs/log.md)."""
-
-CLOSING_WORDS = 2_000
-"""Words that may be left for the next opening to read again, less than a second."""
+from unbounded.memory.backend import Backend, Document, Finding, Show, unheard
+from unbounded.memory.export import write_table
+from unbounded.memory.file_reading import FilesRead, read_files
+from unbounded.memory.forgetting import Choice
+from unbounded.memory.prediction import Guess, Prediction, explain, predict
+from unbounded.memory.readings import Reading
+from unbounded.memory.sampling import Piece, SamplingParams, after, generate
+from unbounded.model import OnlineModel
+from unbounded.model import Reading as BlockReading
 
 
 @final
 class Memory:
-    """One model, one folder. What `read` has returned from is there tomorrow.
+    """A model that stays, and goes on reading: in this process, on disk, or on shards.
 
-    Whoever opened it for writing is the only one who does; whoever opened it for reading sees the
-    past as it was then, and follows with `refresh`. Use it in a `with` statement, or `close` it.
+    On disk and on shards, what `read` has returned from is there tomorrow. Use it in a `with`
+    statement, or `close` it.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        model: Pretrained,
-        config: MemoryConfig,
-        budget: Budget | None,
-        *,
-        write: bool,
-        show: Show,
-        mind: LearnedState | None = None,
-    ) -> None:
-        self.store = store
-        self.budget = budget
-        self.model = model
-        self.config = config
-        self.writes = write
-        self.events = store.events
-        rates = budget is not None and budget.policy == "surprise"
-        self._fresh: Callable[[], LearnedState] = lambda: LearnedState(model, config, rates=rates)
-        self._broken = False
-        self._cost: Cost | None = None
-        # Words since the last step, and since the last snapshot.
-        self._since, self._since_snapshot = 0, 0
-        self._mind = mind or self._restored(show)
-
-    def _restored(self, show: Show) -> LearnedState:
-        found = restored(self.store, self._fresh, show, write=self.writes)
-        entries = self.store.catalog.entries
-        self._since = found.again
-        self._since_snapshot = entries - (0 if found.snapshot is None else found.snapshot.entries)
-        return found.mind
-
-    def checkpoints(self) -> "Memory":
-        """One for asking that stays as this is now, while this forgets and compacts; close it.
-
-        It shares what this knows, and must not be asked any more once this reads on.
-        """
-        self._check_usable()
-        store = Store(self.store.folder, write=False, disk=self.store.disk)
-        parts = store, self.model, self.config, self.budget
-        return Memory(*parts, write=False, show=lambda done, total: None, mind=self._mind)
+    def __init__(self, backend: Backend, model: Pretrained) -> None:
+        self.backend, self.model = backend, model
+        self.events = backend.events
+        """What happened that somebody should hear of."""
 
     @property
     def online(self) -> OnlineModel:
-        """The model itself, for asking; reading into it would not be written down."""
-        return self._mind.online
+        """The model itself, for asking; reading into it would not be kept."""
+        return self.backend.online
+
+    @property
+    def version(self) -> object:
+        """Equal to the one before as long as nothing was learned or forgotten."""
+        return self.backend.version
 
     def __len__(self) -> int:
-        return self.store.catalog.entries
+        return self.backend.entries
 
     # Reading.
 
     def read(
-        self, text: str, document: str = "text", *, line: int = 1, time: datetime | None = None
-    ) -> Surprise:
-        """Read a text, a sentence a line; durable when it returns. If it fails, nothing is kept.
+        self,
+        text: str,
+        document: str | None = None,
+        *,
+        line: int = 1,
+        time: datetime | None = None,
+    ) -> Reading:
+        """Read a text, a sentence a line, and say how surprising each word was.
 
-        `line` is the number of the first line, `time` when it was written, if that is not now.
+        Durable when it returns; in one place nothing is kept if it fails. `document` is what to
+        call it, `line` the number of its first line, `time` when it was written, if not now.
         """
-        lines = lines_of(text, document, line)
-        found = [Surprise.of(reading) for reading in self.follow(lines, time=time, whole=True)]
+        document = self.backend.unnamed() if document is None else _text(document, "document")
+        lines = lines_of(_text(text, "text"), document, line)
+        found = [self._kept(block) for block in self.follow(lines, time=time, whole=True)]
         if not found:
             raise CorpusError(f"there are no words in {document!r}; give a text with words")
-        return Surprise.joined(found)
+        return Reading.joined(found)
+
+    def read_files(self, paths: Sequence[str | Path]) -> FilesRead:
+        """Read files and folders: skips what has not changed, and replaces what has.
+
+        What could not be read as text is left out, and said. Durable when it returns.
+        """
+        if isinstance(paths, str | Path):
+            raise SettingError(f"read_files takes a list of paths; write [{str(paths)!r}]")
+        return read_files(self.backend, self.follow, self.model.tokenizer, paths)
 
     def follow(
         self, lines: Iterable[Line], *, time: datetime | None = None, whole: bool = False
-    ) -> Iterator[Reading]:
+    ) -> Iterator[BlockReading]:
         """Read lines, such as a `Reader`, a block at a time; all durable at the end.
 
-        What was given out before that is durable some `SYNCED` words later. If it fails, what was
-        kept is said in `events`; with `whole` nothing is.
+        If it fails, what was kept is said in `events`; with `whole`, in one place, nothing is.
         """
-        size = enlarged(BLOCK, self.store.catalog.entries)
-        cut = blocks(read_sentences(lines, self.model.tokenizer), size)
-        return self.take(cut, time=time, whole=whole)
+        sentences = read_sentences(lines, self.model.tokenizer)
+        return self.take(blocks(sentences, self.backend.block), time=time, whole=whole)
 
     def take(
         self, cut: Iterable[Block], *, time: datetime | None = None, whole: bool = False
-    ) -> Iterator[Reading]:
+    ) -> Iterator[BlockReading]:
         """`follow` for words that were split and cut into blocks before."""
-        self._check_usable(write=True)
-        began, unsynced = self.store.marker(), 0
-        try:
-            for block in fitting_blocks(cut):
-                self._make_room(len(block.words))
-                yield self._read(block, time)
-                unsynced += len(block.words)
-                due = self._since >= STEP_WORDS
-                if due or unsynced >= SYNCED:
-                    self.store.sync()
-                    unsynced = 0
-                if due:
-                    self._step()
-            self.store.sync()
-        except GeneratorExit:
-            # Nobody wants more; what was given out stays.
-            if not (self._broken or self.store.closed):
-                self.store.sync()
-            raise
-        except BaseException:
-            self._end(began, whole)
-            raise
+        return self.backend.read(cut, time, whole=whole)
 
-    def _end(self, began: Snapshot, whole: bool) -> None:
-        """Reading failed: take back what was read, or say how far it came."""
-        store = self.store
-        # What went wrong first is what must be heard of.
-        with suppress(StoreError, OSError):
-            same = store.generation == began.generation
-            if whole and same and (self._broken or store.records > began.records):
-                self._broken = True
-                store.undo(began.records)
-                self._mind, self._broken = self._restored(lambda done, total: None), False
-            elif not same or store.records > began.records:
-                self.events.append(kept_since(store, began))
-                store.sync()
+    def _kept(self, block: BlockReading) -> Reading:
+        return Reading.of(block, self.model.tokenizer.characters(block.words))
 
-    def _read(self, block: Block, time: datetime | None) -> Reading:
-        self._check_usable(write=True)
-        when = clock.time() if time is None else timestamp(time)
-        records = self.store.records
-        self.store.append(block.words, labels(block), runs_of(block), when)
-        try:
-            reading = self._mind.read(block.words)
-        except BaseException:
-            # Half of it may be learned; on disk it is as if it had not been.
-            self._broken = True
-            self.store.undo(records)
-            raise
-        self._since += len(block.words)
-        self._since_snapshot += len(block.words)
-        if self._cost is not None and (said := self._cost.read(reading)) is not None:
-            self.events.append(said)
-            self._cost = None
-        return reading
+    # Asking, which teaches nothing.
 
-    # Asking.
+    def predict(
+        self, text: str = "", n: int = 10, prefix: str = "", *, sources: int = 3
+    ) -> Prediction:
+        """The likeliest next words after a text, of those with a prefix; who says so, and why."""
+        return self.predict_after(self._after(text), n, prefix, sources=sources)
 
-    def predict(self, text: str = "", n: int = 10, *, sources: int = 3) -> Prediction:
-        """The likeliest next words, after a text if there is one; teaches nothing."""
-        self._check_usable()
+    def predict_after(
+        self, model: OnlineModel, n: int = 10, prefix: str = "", *, sources: int = 3
+    ) -> Prediction:
+        """`predict` for a model that stands behind a text, such as one that `online` gave."""
+        self.backend.check_usable()
         if n < 1:
             raise SettingError(f"{n} words were asked for; ask for at least 1")
-        return predict(self._after(text), self.store, n, sources, self.model.tokenizer)
+        return predict(model, self.backend, n, prefix, sources, self.model.tokenizer)
 
-    def score(self, text: str) -> Surprise:
-        """What each word's probability would be, sentence by sentence; teaches nothing.
+    def explain(self, model: OnlineModel, word: str, *, sources: int = 3) -> Guess:
+        """How likely one word is behind a text, by whose word, and from which passages."""
+        self.backend.check_usable()
+        return explain(model, self.backend, word, sources, self.model.tokenizer)
+
+    def score(self, text: str) -> Reading:
+        """What each word's probability would be, sentence by sentence.
 
         The words of the text are not learned from, but who was right about them is.
         """
-        found = list(self.scoring(lines_of(text, "text", 1)))
+        found = list(self.scoring(lines_of(_text(text, "text"), "text", 1)))
         if not found:
             raise CorpusError("there are no words to score; give a text with words")
-        return Surprise.joined(found)
+        return Reading.joined(found)
 
-    def scoring(self, lines: Iterable[Line]) -> Iterator[Surprise]:
+    def scoring(self, lines: Iterable[Line]) -> Iterator[Reading]:
         """`score` for lines, such as a `Reader`, a block at a time."""
-        self._check_usable()
+        self.backend.check_usable()
         model = self.online
-        for block in blocks(read_sentences(lines, self.model.tokenizer), BLOCK):
+        for block in blocks(read_sentences(lines, self.model.tokenizer), SCORED):
             reading, model = model.peek(block.words)
-            yield Surprise.of(reading)
+            yield self._kept(reading)
 
-    def complete(self, text: str = "", words: int = 20, *, seed: int = 1) -> str:
-        """Go on writing: so many words after the text, drawn as likely as they are."""
-        self._check_usable()
-        if words < 1:
-            raise SettingError(f"{words} words were asked for; ask for at least 1")
-        random, model = np.random.default_rng(seed), self._after(text)
-        said: list[str] = []
-        for _ in range(words):
-            probs = model.predict().dense(len(model.vocabulary))[0]
-            drawn = random.choice(len(probs), p=probs / probs.sum())
-            said += model.vocabulary.decode(np.array([drawn]))
-            _, model = model.peek(said[-1:])
-        return self.model.tokenizer.text(said)
+    def complete(
+        self,
+        text: str = "",
+        max_words: int = 20,
+        temperature: float = 0.0,
+        top_k: int | None = None,
+        seed: int | None = None,
+    ) -> str:
+        """Go on writing: so many words after the text, the likeliest, or drawn."""
+        sampling = SamplingParams(max_words, float(temperature), top_k, seed=seed)
+        return "".join(piece.text for piece in self.generate(text, sampling, spaced=True))
+
+    def generate(
+        self, text: str, sampling: SamplingParams, *, spaced: bool = False
+    ) -> Iterator[Piece]:
+        """`complete` piece by piece, as each word comes."""
+        self.backend.check_usable()
+        tokenizer = self.model.tokenizer
+        return generate(self, tokenizer, self._unfinished(text), sampling, spaced=spaced)
 
     def _after(self, text: str) -> OnlineModel:
         """The model behind a text that goes on."""
-        sentences = read_sentences(lines_of(text, "text", 1), self.model.tokenizer)
-        words = [word for sentence in sentences for word in sentence.words][:-1]
-        return self.online.peek(words)[1] if words else self.online
+        self.backend.check_usable()
+        return after(self.online, self._unfinished(text))
+
+    def _unfinished(self, text: str) -> list[str]:
+        """The words of a text that goes on, so that its last sentence does not end."""
+        lines = lines_of(_text(text, "text"), "text", 1)
+        sentences = read_sentences(lines, self.model.tokenizer)
+        return [word for sentence in sentences for word in sentence.words][:-1]
+
+    # What is there, and forgetting.
+
+    def documents(self) -> list[Document]:
+        """What was read and is left of it."""
+        return self.backend.documents()
 
     def forget(
         self,
-        *,
         document: str | None = None,
+        *,
         before: datetime | None = None,
         matching: str | None = None,
         last: int | None = None,
-        show: Show = lambda done, total: None,
+        dry_run: bool = False,
+        show: Show = unheard,
     ) -> int:
         """Be as if some words had never been read; how many. Durable when it returns.
 
-        What was read after the first of them is read again, at the speed of reading. `compact` then
-        takes them out of the files too.
+        In one place what was read after the first of them is read again, and `compact` takes them
+        out of the files too. On shards whole documents go, out of the files at once. A `dry_run`
+        only counts.
         """
-        self._check_usable(write=True)
-        self._judge()
-        where = self.store, self.model.tokenizer
-        ranges = chosen(*where, document=document, before=before, matching=matching, last=last)
-        if ranges:
-            self._forget(ranges, show)
-            self.snapshot()
-        return sum(stop - start for start, stop in ranges)
+        documents = None if document is None else (_text(document, "document"),)
+        choice = Choice(documents, before, matching, last)
+        return self.backend.forget(choice, dry_run=dry_run, show=show)
 
-    def _forget(self, ranges: Ranges, show: Show) -> None:
-        # If it is interrupted, the next opening will finish it.
-        self._broken = True
-        self.store.forget(ranges)
-        self._mind, self._broken = self._restored(show), False
+    def compact(self) -> tuple[int, int]:
+        """Write everything anew without what was forgotten; bytes on disk before and after."""
+        return self.backend.compact()
 
-    def _make_room(self, words: int) -> None:
-        """Forget as much as the budget asks for before so many words come; in the files too."""
-        if (budget := self.budget) is None or not budget.exceeded(self.store, self._mind, words):
-            return
-        self._check_usable(write=True)
-        before, mind = len(self), self._mind
-        while budget.exceeded(self.store, self._mind, words):
-            if len(self) < FEWEST // 2:
-                raise StoreError(
-                    f"{self.store.folder} takes {self.store.bytes:,} bytes with {len(self):,} "
-                    f"entries, and has {budget}; make a new memory with a larger one"
-                )
-            self._forget(budget.to_go(self.store, self._mind.surprise), lambda done, total: None)
-            self.compact()
-        self._judge()
-        self._cost = Cost(mind)
-        self.events.append(
-            f"at {before:,} entries, with {budget}: {before - len(self):,} forgotten"
-        )
+    def view(self) -> "Memory":
+        """One for asking that stays as this is now, while this forgets and compacts; close it."""
+        return Memory(self.backend.view(), self.model)
 
-    def _judge(self) -> None:
-        """Say what the last forgetting cost, by the words that have come since."""
-        if self._cost is not None and (said := self._cost.verdict()) is not None:
-            self.events.append(said)
-        self._cost = None
-
-    def compact(self) -> None:
-        """Write everything anew without what was forgotten: it is then in no file any more."""
-        self._check_usable(write=True)
-        self.store.compact(self._mind.state())
-        self._since = self._since_snapshot = 0
-
-    # Care.
-
-    def snapshot(self) -> None:
-        """Set the state aside, so that the next opening need not read again; never fails a read."""
-        self._check_usable(write=True)
-        try:
-            self.store.snapshot(self._mind.state())
-        except StoreError as error:
-            self.events.append(str(error))
-        self._since = self._since_snapshot = 0
-
-    def _step(self) -> None:
-        """Write a delta checkpoint; now and then all of the state, while reading goes on."""
-        aside = self.store.checkpoints
-        aside.reap()
-        since, self._since = self._mind.entries - self._since, 0
-        leads_on = aside.leads_on
-        try:
-            delta = self._mind.state(since)
-            if leads_on:
-                grown = {name: array for name, array in delta.items() if grows(name)}
-                rest = {name: array for name, array in delta.items() if not grows(name)}
-                aside.step(grown, rest)
-        except NoDelta:
-            leads_on = False
-        except StoreError as error:
-            self.events.append(str(error))
-            leads_on = False
-        due = self._since_snapshot >= max(SNAPSHOT_WORDS, len(self) // SNAPSHOT_SHARE)
-        if not leads_on:
-            # Nothing leads on from here but a snapshot; one that is being written is too old.
-            aside.reap(wait=True)
-        if not leads_on or (due and not aside.busy):
-            aside.begin(self._mind.state())
-            self._since_snapshot = 0
-
-    def refresh(self, show: Show = lambda done, total: None) -> int | None:
+    def refresh(self, show: Show = unheard) -> int | None:
         """Follow the writer: how many words came; None if what was there has changed."""
-        self._check_usable()
-        if self.writes:
-            return 0
-        seen = self.store.marker()
-        came = self.store.refresh()
-        if came is None:
-            self._mind = self._restored(show)
-            return None
-        read_again(self.store, self._mind, seen, lambda done: None)
-        return came
+        return self.backend.refresh(show)
 
     def stats(self) -> dict[str, Any]:
-        """Entries, words, documents, bytes by part, growth."""
-        return stats(self.store, self._mind)
+        """Entries, words, documents and bytes, in all and by part or shard."""
+        return self.backend.stats()
 
-    def check(self, *, deep: bool = False, show: Show = lambda done, total: None) -> list[Finding]:
+    def check(self, *, deep: bool = False, show: Show = unheard) -> list[Finding]:
         """What is wrong, and what to do; nothing if all is well.
 
-        With `deep` the whole journal is read again, and the state must come out the same.
+        With `deep` all is read again, and what was learned must come out the same.
         """
-        return check(self.store, self._mind, self._fresh if deep else None, show)
+        return self.backend.check(deep=deep, show=show)
 
-    def export(self, path: str) -> int:
+    def export(self, path: str | Path) -> int:
         """Write every word that is left to a Parquet file; how many."""
-        return export(self.store, path)
+        return write_table(self.backend.rows(), Path(path).expanduser())
 
     def close(self) -> None:
-        """Set the state aside if there is enough new, and let the next writer in."""
-        usable = self.writes and not self._broken and not self.store.closed
-        self._judge()
-        try:
-            # To read a few words again is faster than to write.
-            if usable and self._since > min(CLOSING_WORDS, len(self) // 50):
-                self.store.sync()
-                self._step()
-            self.store.checkpoints.reap(wait=True)
-        finally:
-            self.store.close()
+        """Let go; what was read is kept, on disk or on shards."""
+        self.backend.close()
 
     def __enter__(self) -> "Memory":
         return self
@@ -388,15 +238,15 @@ class Memory:
             self.close()
         else:
             # What went wrong is what must be heard of.
-            with suppress(StoreError, OSError):
+            with suppress(StoreError, EngineError, OSError):
                 self.close()
 
-    def _check_usable(self, *, write: bool = False) -> None:
-        if self.store.closed:
-            raise StoreError(f"{self.store.folder} was closed; open it again")
-        if self._broken:
-            raise StoreError(
-                f"{self.store.folder} was interrupted while it learned; close it and open it again"
-            )
-        if write and not self.writes:
-            raise StoreError(f"{self.store.folder} was opened for reading; open it for writing")
+
+SCORED = 512
+"""Words that are scored at once."""
+
+
+def _text(value: str, name: str) -> str:
+    if not isinstance(value, str):
+        raise SettingError(f"{name} is of type {type(value).__name__}; give a str")
+    return value

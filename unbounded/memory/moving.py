@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
@@ -11,12 +12,14 @@ from unbounded.cluster.connecting import NAME, described, opened
 from unbounded.cluster.resharding import dealt, lengths, move
 from unbounded.corpus import Block
 from unbounded.errors import EngineError, SettingError
-from unbounded.memory.memory import BLOCK, Memory
-from unbounded.memory.opening import open as open_kept
+from unbounded.memory.backend import Backend
+from unbounded.memory.local import BLOCK, LocalBackend
+from unbounded.memory.memory import Memory
+from unbounded.memory.opening import open as open_memory
 from unbounded.memory.opening import recorded
-from unbounded.memory.sharded_memory import ShardedMemory, open_sharded
+from unbounded.memory.shards import LEARNED, ShardedBackend
 from unbounded.presets import MemoryConfig
-from unbounded.store import Store
+from unbounded.store import Store, TextLog
 from unbounded.store.layout import read_about
 
 SAMPLES = 64
@@ -41,10 +44,18 @@ def move_memory(
     store = Store(source, write=False)
     try:
         path = model or recorded(source, read_about(source)["model"]["path"])
-        with open_sharded(target, engine, path) as memory:
-            return _from_one_place(store, memory, show)
+        with open_memory(target, path, engine=engine) as memory:
+            return _from_one_place(store, _backend(memory, ShardedBackend), show)
     finally:
         store.close()
+
+
+_B = TypeVar("_B", bound=Backend)
+
+
+def _backend(memory: Memory, kind: type[_B]) -> _B:
+    assert isinstance(memory.backend, kind)
+    return memory.backend
 
 
 def _between_shards(source: Path, target: Path, engine: str, show: Callable[[int], None]) -> int:
@@ -53,9 +64,9 @@ def _between_shards(source: Path, target: Path, engine: str, show: Callable[[int
     about = {name: had[name] for name in had if name != "shards"}
     old = opened(source, engine.partition("?")[0], about)
     new = opened(target, engine, about)
-    kept = old.begin(0, "kept", "mind")()
+    kept = old.begin(0, "kept", LEARNED)()
     if kept is not None:
-        new.begin(0, "keep", "mind", kept)()
+        new.begin(0, "keep", LEARNED, kept)()
     return move(old, new, show)
 
 
@@ -76,14 +87,15 @@ def to_one_place(
         raise SettingError(f"{source} is not a memory on shards; give one that is")
     model = model or recorded(source, had["path"])
     shards = opened(source, engine.partition("?")[0], {k: had[k] for k in had if k != "shards"})
-    with open_kept(target, model, config=MemoryConfig(**had["settings"])) as kept:
-        moved = _into(kept, shards, show)
-        _compare(_gathered(kept.store)[0], shards)
+    with open_memory(target, model, config=MemoryConfig(**had["settings"])) as memory:
+        local = _backend(memory, LocalBackend)
+        moved = _into(local, shards, show)
+        _compare(_gathered(local.store)[0], shards)
     return moved
 
 
-def _into(kept: Memory, shards: Engine, show: Callable[[int], None]) -> int:
-    there = {name: len(words) for name, words in _gathered(kept.store)[0].items()}
+def _into(local: LocalBackend, shards: Engine, show: Callable[[int], None]) -> int:
+    there = {document.name: document.words for document in local.documents()}
     done = 0
     for name, length in sorted(lengths(shards).items()):
         done += min(there.get(name, 0), length)
@@ -93,13 +105,13 @@ def _into(kept: Memory, shards: Engine, show: Callable[[int], None]) -> int:
             for piece in dealt(parts, 0, 1):
                 when = datetime.fromtimestamp(piece.time, UTC)
                 block = Block(list(piece.words), (name,), np.zeros_like(piece.lines), piece.lines)
-                for reading in kept.take([block], time=when):
+                for reading in local.read([block], when, whole=False):
                     done += len(reading.words)
             show(done)
     return done
 
 
-def _from_one_place(store: Store, memory: ShardedMemory, show: Callable[[int], None]) -> int:
+def _from_one_place(store: TextLog, memory: ShardedBackend, show: Callable[[int], None]) -> int:
     words, lines = _gathered(store)
     done = 0
     for name, text in words.items():
@@ -110,7 +122,7 @@ def _from_one_place(store: Store, memory: ShardedMemory, show: Callable[[int], N
     return done
 
 
-def _gathered(store: Store) -> tuple[dict[str, list[str]], dict[str, list[np.ndarray]]]:
+def _gathered(store: TextLog) -> tuple[dict[str, list[str]], dict[str, list[np.ndarray]]]:
     """What is left of each document, and in which lines its words stand."""
     words: dict[str, list[str]] = {}
     lines: dict[str, list[np.ndarray]] = {}

@@ -1,42 +1,103 @@
-"""Opening a memory, or making one: for one model, and with settings that stay."""
+"""Opening a memory, or making one: in this process, on disk or on shards, for one model."""
 
 import time
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from unbounded.cluster import Address
+from unbounded.cluster.connecting import apart as connected_apart
+from unbounded.cluster.connecting import described
+from unbounded.cluster.connecting import opened as connected
+from unbounded.cluster.engine import PATIENCE
+from unbounded.cluster.queue import LIMIT, own_queue, some_waits
+from unbounded.cluster.rpc_client import drain
 from unbounded.errors import SettingError, StoreError
 from unbounded.experts import Kernel
 from unbounded.lm import Pretrained, load_model
 from unbounded.lm.huggingface import is_transformer
+from unbounded.memory.backend import Show, unheard
 from unbounded.memory.budget import Budget
+from unbounded.memory.local import LocalBackend
 from unbounded.memory.memory import Memory
-from unbounded.memory.restoring import Show
+from unbounded.memory.shards import ShardedBackend
 from unbounded.presets import MemoryConfig
-from unbounded.store import Disk, RealDisk, Store
+from unbounded.store import Disk, InProcess, RealDisk, Store
 from unbounded.store.layout import FORMAT, is_new, read_about
 from unbounded.store.store import create
 
+WHEN_UNAVAILABLE = ("stop", "queue")
+
 
 def open(
-    path: str | Path,
+    path: str | Path | None = None,
     model: Pretrained | str | Path | None = None,
     *,
+    engine: str | None = None,
     mode: str = "write",
     config: MemoryConfig | None = None,
     budget: Budget | None = None,
-    show: Show = lambda done, total: None,
+    show: Show = unheard,
     disk: Disk | None = None,
+    threads: int = 1,
+    when_unavailable: str = "stop",
+    patience: float = PATIENCE,
+    queue_bytes: int = LIMIT,
+    say: Callable[[str], None] = lambda line: None,
 ) -> Memory:
     """Open a memory, and make it if there is none; `with unbounded.open(…) as memory` closes it.
 
-    A memory belongs to the model that made it, and remembers where that was; `recorded` says when
-    that is enough. `mode` is `write`, of which there can be one at a time, or `read`. `config` and
-    `budget` are for a new memory: they stay. `show` hears how much had to be read again.
+    Without a path it lies in this process and ends with it; with one it is on disk; with an
+    `engine`, an address such as `ray://HOST:PORT`, it is on shards. A memory belongs to the model
+    that made it, and remembers where that was; `recorded` says when that is enough. `config` and
+    `budget` are for a new memory: they stay.
+
+    On disk, `mode` is `write`, of which there can be one at a time, or `read`, and `show` hears how
+    much had to be read again. On shards, if some are unavailable for `patience` seconds, reading
+    stops, or with `when_unavailable="queue"` goes on without them: what they miss waits on disk, up
+    to `queue_bytes`, and `say` is told. It is handed on when they are back, or when the memory is
+    next opened from this machine.
     """
-    folder, disk = Path(path), disk or RealDisk()
     if mode not in ("write", "read"):
         raise SettingError(f"mode {mode!r} is unknown; use write or read")
+    if when_unavailable not in WHEN_UNAVAILABLE:
+        raise SettingError(
+            f"{when_unavailable!r} when shards are unavailable; use {' or '.join(WHEN_UNAVAILABLE)}"
+        )
+    folder = None if path is None else expanded(path, "path")
+    given = model if model is None or isinstance(model, Pretrained) else expanded(model, "model")
+    if engine is not None:
+        if folder is None or budget is not None or mode == "read":
+            raise SettingError(
+                "a memory on shards has a path, no budget and no mode; give a folder that all "
+                "machines see"
+            )
+        return open_on_shards(
+            *(folder, engine, given, config),
+            threads=threads,
+            queues=when_unavailable == "queue",
+            patience=patience,
+            queue_bytes=queue_bytes,
+            say=say,
+        )
+    if folder is None:
+        if given is None or mode == "read":
+            raise SettingError("a memory of this process needs a model, and is new; give model=")
+        loaded, _ = _loaded(given)
+        return Memory(LocalBackend(InProcess(), loaded, config or MemoryConfig(), budget), loaded)
+    return _open_on_disk(folder, given, mode, config, budget, show, disk or RealDisk())
+
+
+def _open_on_disk(
+    folder: Path,
+    model: Pretrained | Path | None,
+    mode: str,
+    config: MemoryConfig | None,
+    budget: Budget | None,
+    show: Show,
+    disk: Disk,
+) -> Memory:
     try:
         if is_new(folder):
             if mode == "read":
@@ -55,25 +116,79 @@ def open(
             + ("" if mode == "read" else ", or open it for reading")
         ) from error
     try:
-        memory = Memory(store, model, kept, limit, write=mode == "write", show=show)
-        if memory.writes and store.old:
-            _renew(memory)
-        return memory
+        backend = LocalBackend(store, model, kept, limit, write=mode == "write", show=show)
+        if backend.writes and store.old:
+            _renew(backend, store)
+        return Memory(backend, model)
     except BaseException:
         store.close()
         raise
 
 
-def _renew(memory: Memory) -> None:
+def open_on_shards(
+    folder: Path,
+    engine: str,
+    model: Pretrained | Path | None,
+    config: MemoryConfig | None,
+    *,
+    threads: int,
+    queues: bool,
+    patience: float,
+    queue_bytes: int,
+    say: Callable[[str], None],
+) -> Memory:
+    """Open a memory on the shards of an engine, and make it if there is none."""
+    Address.parse(engine)
+    had = described(folder)
+    if model is None:
+        model = recorded(folder, None if had is None else had["path"])
+    loaded, where = _loaded(model)
+    config = config or MemoryConfig(**({} if had is None else had["settings"]))
+    if config.kernel is not None or config.local_kernel is not None:
+        raise SettingError("a memory on shards learns its kernels; leave the kernel out")
+    about = {
+        "width": loaded.lm.key_width,
+        "index": config.index,
+        "exact": None,
+        "model": loaded.fingerprint,
+        # Another machine may have the same model elsewhere.
+        "path": where if had is None else had["path"],
+        "settings": asdict(config),
+    }
+    join = connected_apart if queues else connected
+    shards = join(folder, engine, about, threads=threads, patience=patience)
+    queue = None
+    if queues or some_waits(folder):
+        known = {name: about[name] for name in ("model", "width")}
+        queue = own_queue(folder, {**known, "shards": shards.count}, queue_bytes)
+        for event in queue.events:
+            say(event)
+    if queue is not None and not queues:
+        drain(shards, queue, patience, say)
+        queue.close()
+        queue = None
+    backend = ShardedBackend(
+        folder, shards, loaded, config, patience=patience, queue=queue, say=say
+    )
+    return Memory(backend, loaded)
+
+
+def expanded(path: str | Path, name: str) -> Path:
+    """A path, its `~` expanded; refuses what is none."""
+    if not isinstance(path, str | Path):
+        raise SettingError(f"{name} is of type {type(path).__name__}; give a str or a Path")
+    return Path(path).expanduser()
+
+
+def _renew(backend: LocalBackend, store: Store) -> None:
     """Bring a memory of format 1 to the present one; if there is no room, the next time."""
-    folder = memory.store.folder
     try:
-        memory.store.renew()
-        memory.compact()
+        store.renew()
+        backend.compact()
     except (StoreError, OSError) as error:
-        memory.events.append(f"{folder} stays in format 1 for now ({error})")
+        backend.events.append(f"{store.folder} stays in format 1 for now ({error})")
     else:
-        memory.events.append(f"{folder} was brought from format 1 to {FORMAT}")
+        backend.events.append(f"{store.folder} was brought from format 1 to {FORMAT}")
 
 
 def _about(

@@ -1,20 +1,19 @@
 """What comes next, by whose word, and from which passages."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import final
 
 import numpy as np
 
 from unbounded.corpus import Splitter
 from unbounded.datastore import Local
 from unbounded.experts import Cache, NGram
+from unbounded.memory.backend import Backend
+from unbounded.memory.sampling import SHOWN as SHOWN
 from unbounded.model import OnlineModel
-from unbounded.store import Store
 from unbounded.types import Ids, Probs
-
-SHOWN = 100
-"""Characters of a word that are shown: an answer is no longer for words that are."""
 
 BEFORE, AFTER = 12, 6
 """Words of a passage before and after the one that it speaks for."""
@@ -59,71 +58,83 @@ class Prediction:
 
 
 def predict(
-    model: OnlineModel, store: Store, n: int, sources: int, splitter: Splitter
+    model: OnlineModel, backend: Backend, n: int, prefix: str, sources: int, splitter: Splitter
 ) -> Prediction:
     """The `n` likeliest next words of a model, with up to `sources` passages each."""
     weights = model.mixture.weights_for(model.hidden[0])
-    votes = _votes(model, weights) if sources else {}
-
-    def guess(number: int, word: str, prob: float, by: Probs) -> Guess:
-        found = votes.get(number, {})
-        return _guess(model, store, number, word, prob, by, found, sources, splitter)
-
-    return likeliest(model, weights, n, guess)
-
-
-def likeliest(
-    model: OnlineModel,
-    weights: np.ndarray,
-    n: int,
-    guess: Callable[[int, str, float, Probs], Guess],
-) -> Prediction:
-    """The `n` likeliest next words of a model whose experts are believed so far.
-
-    `guess` is told a word's number, the word, its probability and the share of each expert in it.
-    """
+    votes = _votes(model, weights, backend.cited) if sources else {}
     said = [expert.predict(model.hidden) for expert in model.experts.values()]
     # Counted behind the experts: a memory that others write may know words that are new to us.
     known = len(model.vocabulary)
     shares = np.stack([one.dense(known)[0] for one in said], axis=1) * weights
     probs = shares.sum(axis=1)
-    best = _best(probs, n)
+    best = _best(probs, n) if not prefix else _beginning(model, probs, n, prefix, splitter)
+    explained = _Explained(model, backend, sources, splitter)
     guesses = [
-        guess(number, word, float(probs[number]), shares[number] / probs[number])
+        explained.guess(number, word, float(probs[number]), shares[number] / probs[number], votes)
         for number, word in zip(best.tolist(), model.vocabulary.decode(best), strict=True)
     ]
     believed = dict(zip(model.experts, weights.tolist(), strict=True))
     return Prediction(tuple(guesses), max(0.0, 1.0 - float(probs.sum())), believed)
 
 
-def explain(model: OnlineModel, store: Store, word: str, sources: int, splitter: Splitter) -> Guess:
+def explain(
+    model: OnlineModel, backend: Backend, word: str, sources: int, splitter: Splitter
+) -> Guess:
     """One word, as it stands in the text, as a guess: how likely it is now, and why."""
     reading, _ = model.peek([word])
     by = reading.table[0] * reading.weights[0] / reading.prob[0]
-    votes = _votes(model, reading.weights[0]) if sources else {}
+    votes = _votes(model, reading.weights[0], backend.cited) if sources else {}
     number, prob = int(reading.ids[0]), float(reading.prob[0])
-    found = votes.get(number, {})
-    return _guess(model, store, number, word, prob, by, found, sources, splitter)
+    return _Explained(model, backend, sources, splitter).guess(number, word, prob, by, votes)
 
 
-def _guess(
-    model: OnlineModel,
-    store: Store,
-    number: int,
-    word: str,
-    prob: float,
-    by: Probs,
-    votes: dict[int, float],
-    sources: int,
-    splitter: Splitter,
-) -> Guess:
-    """A word with each expert's share in it, and the passages that speak for it."""
-    shares, shown = dict(zip(model.experts, by.tolist(), strict=True)), splitter.shown(word)[:SHOWN]
-    if sources:
-        _add_counted(model, number, shares, prob, votes)
-    top = sorted(votes, key=lambda entry: (-votes[entry], -entry))[:sources]
-    passages = _passages(store, shown, top, [votes[entry] for entry in top], splitter)
-    return Guess(shown, prob, shares, passages)
+_Votes = dict[int, dict[int, float]]
+"""By word, what each entry adds to its probability."""
+
+
+@final
+@dataclass(frozen=True)
+class _Explained:
+    """Adds to words each expert's share in them, and the passages that speak for them."""
+
+    model: OnlineModel
+    backend: Backend
+    sources: int
+    splitter: Splitter
+
+    def guess(self, number: int, word: str, prob: float, by: Probs, votes: _Votes) -> Guess:
+        """A word of the model, the share of each expert in it, and what entries say."""
+        shown = self.splitter.shown(word)[:SHOWN]
+        shares = dict(zip(self.model.experts, by.tolist(), strict=True))
+        mine = votes.get(number, {})
+        if self.sources:
+            _add_counted(self.model, number, shares, prob, mine)
+        top = sorted(mine, key=lambda entry: (-mine[entry], -entry))[: self.sources]
+        contexts = self.backend.contexts(top, BEFORE, AFTER) if top else []
+        passages = tuple(
+            Passage(
+                shown,
+                mine[entry],
+                context.document,
+                context.line,
+                datetime.fromtimestamp(context.time, UTC),
+                _line(self.splitter, context.words),
+            )
+            for entry, context in zip(top, contexts, strict=True)
+        )
+        return Guess(shown, prob, shares, passages)
+
+
+def _beginning(
+    model: OnlineModel, probs: Probs, n: int, prefix: str, splitter: Splitter
+) -> np.ndarray:
+    """The `n` likeliest of the words that begin so."""
+    words = model.vocabulary.decode(np.arange(len(probs)))
+    fitting = [i for i, word in enumerate(words) if splitter.shown(word).startswith(prefix)]
+    there = np.array(fitting, np.int64)
+    best: np.ndarray = there[_best(probs[there], n)]
+    return best
 
 
 def _best(probs: Probs, n: int) -> np.ndarray:
@@ -137,11 +148,11 @@ def _best(probs: Probs, n: int) -> np.ndarray:
     return best
 
 
-def _votes(model: OnlineModel, weights: np.ndarray) -> dict[int, dict[int, float]]:
-    """By word, what each entry of the memories adds to its probability."""
-    votes: dict[int, dict[int, float]] = {}
-    for expert, weight in zip(model.experts.values(), weights.tolist(), strict=True):
-        if isinstance(expert, Cache) and len(expert.memory):
+def _votes(model: OnlineModel, weights: np.ndarray, cited: Sequence[str]) -> _Votes:
+    """What the entries that the cited experts found say."""
+    votes: _Votes = {}
+    for (name, expert), weight in zip(model.experts.items(), weights.tolist(), strict=True):
+        if name in cited and isinstance(expert, Cache) and len(expert.memory):
             found, shares = expert.recall(model.hidden)
             for entry, word, share in zip(
                 found.positions[0].tolist(),
@@ -158,12 +169,12 @@ def _add_counted(
     model: OnlineModel, word: int, by: dict[str, float], prob: float, votes: dict[int, float]
 ) -> None:
     """What n-grams say of a word comes from where it followed the same words before."""
-    memory = model.experts["unbounded"]
-    assert isinstance(memory, Cache)
-    assert isinstance(memory.memory, Local)
+    cache = model.experts["unbounded"]
+    assert isinstance(cache, Cache)
     for name, expert in model.experts.items():
-        if isinstance(expert, NGram):
-            places = occurrences(memory.memory.words, expert.context, word)
+        # Where others write too there are no n-grams.
+        if isinstance(expert, NGram) and isinstance(cache.memory, Local):
+            places = occurrences(cache.memory.words, expert.context, word)
             for entry in places.tolist():
                 votes[entry] = votes.get(entry, 0.0) + prob * by[name] / len(places)
 
@@ -185,28 +196,6 @@ def occurrences(words: np.ndarray, context: Ids, word: int) -> np.ndarray:
             break
         longest = found
     return longest
-
-
-def _passages(
-    store: Store,
-    word: str,
-    entries: Sequence[int],
-    weights: Sequence[float],
-    splitter: Splitter,
-) -> tuple[Passage, ...]:
-    positions = store.catalog.positions_of(np.array(entries, np.int64))
-    places = store.catalog.where(positions)
-    return tuple(
-        Passage(
-            word,
-            weight,
-            place.document,
-            place.line,
-            datetime.fromtimestamp(place.time, UTC),
-            _line(splitter, store.words(at - BEFORE, at + AFTER + 1)),
-        )
-        for at, place, weight in zip(positions.tolist(), places, weights, strict=True)
-    )
 
 
 def _line(splitter: Splitter, words: Sequence[str]) -> str:

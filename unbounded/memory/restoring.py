@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from unbounded.errors import MemoryFault
 from unbounded.memory.learned import LearnedState, present_names
 from unbounded.states import Arrays, NoDelta
-from unbounded.store import Snapshot, Store
+from unbounded.store import Snapshot, Store, TextLog
 from unbounded.store.deltas import Delta, read_growth, read_rest
 from unbounded.store.snapshot import read_arrays
 
@@ -45,7 +45,7 @@ def restored(
 
 
 def read_again(
-    store: Store, mind: LearnedState, start: Snapshot | None, show: Callable[[int], None]
+    store: TextLog, mind: LearnedState, start: Snapshot | None, show: Callable[[int], None]
 ) -> int:
     """Let a mind read what the journal has left behind a place, as it was cut; how many words."""
     done = 0

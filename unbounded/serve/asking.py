@@ -3,14 +3,12 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime
 from typing import Any, final
 
 import numpy as np
 
 from unbounded.lm.together import Advanced
 from unbounded.memory import Guess, Memory
-from unbounded.memory.prediction import explain, predict
 from unbounded.mixture import Online
 from unbounded.model import OnlineModel, Reading
 from unbounded.serve.places import Placed
@@ -116,9 +114,8 @@ def predicted(
 ) -> dict[str, Any]:
     """The likeliest next words with what speaks for them; and one that is asked about."""
     model = after(memory, words, advanced)
-    splitter = memory.model.tokenizer
-    found = predict(model, memory.store, n, sources, splitter)
-    asked = None if word is None else explain(model, memory.store, word, sources, splitter)
+    found = memory.predict_after(model, n, sources=sources)
+    asked = None if word is None else memory.explain(model, word, sources=sources)
     return {
         "words": [_guess(guess) for guess in found.words],
         "asked": None if asked is None else _guess(asked),
@@ -143,22 +140,7 @@ def _guess(guess: Guess) -> dict[str, Any]:
 
 def documents(memory: Memory) -> list[dict[str, Any]]:
     """What was read and is left of it, in the order of its first word."""
-    catalog = memory.store.catalog
-    lines = catalog.lines()
-    if not len(lines.starts):
-        return []
-    left = catalog.kept(0, catalog.positions).astype(np.int64)
-    counts = np.bincount(
-        lines.documents,
-        weights=np.add.reduceat(left, lines.starts),
-        minlength=len(catalog.documents),
-    )
     return [
-        {
-            "name": document.name[:PATH],
-            "words": int(count),
-            "time": datetime.fromtimestamp(document.time, UTC).isoformat(),
-        }
-        for document, count in zip(catalog.documents, counts.tolist(), strict=True)
-        if count
+        {"name": one.name[:PATH], "words": one.words, "time": one.time.isoformat()}
+        for one in memory.documents()
     ]

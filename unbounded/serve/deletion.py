@@ -7,8 +7,7 @@ from pathlib import Path
 
 from unbounded.errors import StoreError
 from unbounded.serve.refusals import Refused
-from unbounded.store.disk import RealDisk, sync_folder
-from unbounded.store.lock import Lock
+from unbounded.store.disk import Lock, RealDisk, sync_folder
 
 GONE = ".deleted-"
 

@@ -80,7 +80,7 @@ def _log_probs(
     # two steps the memory may have learned; what it says of the next is what it knows then.
     stamp: object = None
     for step, word in enumerate(words):
-        if stamp != (stamp := (memory.online, memory.store.records)):
+        if stamp != (stamp := memory.version):
             at = memory.online.peek(words[:step])[1] if step else memory.online
         probs = at.predict().dense(len(at.vocabulary))[0]
         number = int(at.ids([word])[0])

@@ -1,13 +1,13 @@
 """`/v1/memories`: make, list, look at, delete, read, score, predict, complete, forget."""
 
 import asyncio
-import re
 from collections.abc import Iterator
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import Response
 
+from unbounded.errors import SettingError
 from unbounded.memory import Budget, Memory
 from unbounded.memory.names import LONGEST, PATTERN
 from unbounded.serve import schemas
@@ -209,7 +209,7 @@ async def forget(
             document=asked.document, before=asked.before, matching=matching, last=asked.last
         )
         # Whoever was interrupted between the two asks again, and nothing is left to forget.
-        if asked.compact and memory.store.catalog.gone:
+        if asked.compact and memory.stats()["forgotten"]:
             memory.compact()
         return {"forgotten": gone, "entries": len(memory)}
 
@@ -253,6 +253,7 @@ def _check_length(text: str, limit: int) -> None:
 
 
 def _check_document(memory: Memory, name: str) -> None:
-    named = re.compile(re.escape(name) + r"(#\d+)?")
-    if not any(named.fullmatch(one.name) for one in memory.store.catalog.documents):
-        raise Refused(404, "no_document", "the memory never read a document of that name")
+    try:
+        memory.forget(document=name, dry_run=True)
+    except SettingError:
+        raise Refused(404, "no_document", "the memory never read a document of that name") from None

@@ -117,7 +117,7 @@ class Session:
         try:
             async with self._state:
                 self._check()
-                self._aside = await self._workers.run(self.memory.checkpoints)
+                self._aside = await self._workers.run(self.memory.view)
             try:
                 return await self._run(lambda: work(self.memory))
             finally:

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import final
 
 from unbounded.cluster import Address, Engine
-from unbounded.cluster.connecting import NAME, described
-from unbounded.cluster.multi_engine import opened_all
+from unbounded.cluster.connecting import NAME, described, opened_all
 from unbounded.cluster.subprocess_proxy import SubprocessProxy
 from unbounded.errors import Unavailable, UnboundedError
 

@@ -52,7 +52,7 @@ def write(
     held: list[Piece] = []
     stamp: object = None
     for number in range(sampling.words):
-        if stamp != (stamp := (memory.online, memory.store.records)):
+        if stamp != (stamp := memory.version):
             words = [*before, *said]
             model = memory.online.peek(words)[1] if words else memory.online
         probs = model.predict().dense(len(model.vocabulary))[0]

@@ -7,3 +7,5 @@ from unbounded.store.disk import RealDisk as RealDisk
 from unbounded.store.records import Words as Words
 from unbounded.store.snapshot import Snapshot as Snapshot
 from unbounded.store.store import Store as Store
+from unbounded.store.text_log import InProcess as InProcess
+from unbounded.store.text_log import TextLog as TextLog

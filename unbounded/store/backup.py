@@ -12,8 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from unbounded.errors import StoreError
-from unbounded.store import lock, watermark
-from unbounded.store.disk import ASIDE, Disk, RealDisk, sync_folder, write_all, write_file
+from unbounded.store.disk import (
+    ASIDE,
+    LOCK,
+    Disk,
+    Lock,
+    RealDisk,
+    sync_folder,
+    write_all,
+    write_file,
+)
 from unbounded.store.journal import Journal
 from unbounded.store.layout import (
     NAME,
@@ -25,8 +33,7 @@ from unbounded.store.layout import (
     remove_litter,
     snapshot_paths,
 )
-from unbounded.store.lock import Lock
-from unbounded.store.records import START
+from unbounded.store.records import START, WATERMARK
 from unbounded.store.snapshot import ARRAYS, MANIFEST, Snapshot, read_arrays
 from unbounded.store.store import Store
 
@@ -101,7 +108,7 @@ def _backup(folder: Path, target: Path, disk: Disk, show: Callable[[int, int], N
 
 def _check_target(folder: Path, target: Path) -> None:
     names = [path.name for path in target.iterdir()] if target.exists() else []
-    known = {NAME, lock.NAME, watermark.NAME}
+    known = {NAME, LOCK, WATERMARK}
     if strange := sorted(name for name in names if name not in known and not is_part(name)):
         raise StoreError(f"{target} is no backup (it has {strange[0]}); give another folder")
     if NAME in names and _origin(target) != _origin(folder):

@@ -58,6 +58,8 @@ class Catalog:
         self.documents: list[Document] = []
         self._numbers: dict[str, int] = {}
         self.positions = 0
+        self.files: dict[str, tuple[str, int]] = {}
+        """Checksum and words of each file when it was read to its end."""
         self._first, self._number, self._start = array("q"), array("q"), array("q")
         self._time = array("d")
         self._runs = array("i")
@@ -177,6 +179,14 @@ class Catalog:
         first = np.flatnonzero(new)
         lengths = np.add.reduceat(runs[:, 2], first) if len(first) else runs[:0, 2]
         return Lines(starts[first], lengths, runs[first, 0], runs[first, 1])
+
+    def words_left(self) -> Spots:
+        """How many words of each document are left."""
+        lines = self.lines()
+        if not len(lines.starts):
+            return np.zeros(len(self.documents), np.int64)
+        left = np.add.reduceat(self.kept(0, self.positions).astype(np.int64), lines.starts)
+        return np.bincount(lines.documents, left, len(self.documents)).astype(np.int64)
 
     def _table(self) -> np.ndarray:
         return np.frombuffer(self._runs.tobytes(), np.int32).reshape(-1, 3)

@@ -11,7 +11,6 @@ from typing import final
 import numpy as np
 
 from unbounded.errors import StoreError
-from unbounded.store.background import Background
 from unbounded.store.deltas import Delta, Deltas, read_steps
 from unbounded.store.disk import Disk
 from unbounded.store.layout import (
@@ -21,7 +20,7 @@ from unbounded.store.layout import (
     steps_path,
     steps_paths,
 )
-from unbounded.store.snapshot import Snapshot, read_manifest, write_snapshot
+from unbounded.store.snapshot import Background, Snapshot, read_manifest, write_snapshot
 
 KEPT = 2
 """Snapshots that are kept: should the newest be damaged, little has to be read again."""

@@ -14,6 +14,7 @@ from unbounded.store.journal import chained
 from unbounded.store.layout import journal_path, remove, snapshot_path
 from unbounded.store.records import (
     DOCUMENT,
+    FILE,
     HEAD,
     START,
     WORDS,
@@ -75,7 +76,7 @@ def _write_left(
         write_all(disk, file, START)
         number, end, checksum = 0, len(START), 0
         first = identity_parts(identity)
-        for kind, payload in chain(first, _left(catalog, blocks)):
+        for kind, payload in chain(first, records_left(catalog, blocks)):
             data = to_bytes(kind, number, payload)
             write_all(disk, file, data)
             number, end = number + 1, end + len(data)
@@ -86,8 +87,8 @@ def _write_left(
     return number, end, checksum
 
 
-def _left(catalog: Catalog, blocks: Blocks) -> Iterator[tuple[int, bytes]]:
-    """Documents that still have words, and these, cut as they were read."""
+def records_left(catalog: Catalog, blocks: Blocks) -> Iterator[tuple[int, bytes]]:
+    """Documents that still have words, these, cut as they were read, and files they are of."""
     numbers: dict[int, int] = {}
     for words, left in blocks:
         runs = _runs_left(words, left)
@@ -102,6 +103,11 @@ def _left(catalog: Catalog, blocks: Blocks) -> Iterator[tuple[int, bytes]]:
         every = words.words
         kept = every if left.all() else [every[i] for i in np.flatnonzero(left)]
         yield WORDS, words_payload(words.time, runs, kept)
+    there = {catalog.documents[old].name for old in numbers}
+    for name, (checksum, count) in catalog.files.items():
+        if name in there:
+            value = {"name": name, "checksum": checksum, "words": count}
+            yield FILE, json_payload(value)
 
 
 def _runs_left(words: Words, left: np.ndarray) -> np.ndarray:

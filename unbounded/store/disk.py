@@ -1,9 +1,26 @@
-"""What a store asks of the file system; a test can put a failing one in its place."""
+"""What a store asks of the file system: calls that can fail, whole files, one writer at a time.
 
+A test can put a failing disk in the place of the real one.
+"""
+
+import fcntl
+import json
 import os
+import time
+import zlib
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from pathlib import Path
-from typing import final
+from typing import Any, final
+
+from unbounded.errors import StoreError
+from unbounded.files import parse_json
+
+ASIDE = ".aside"
+"""How names end that are not there yet; what a crash leaves of them is removed."""
+
+LOCK = "lock"
+"""The file that the one writer holds."""
 
 
 class Disk(ABC):
@@ -80,5 +97,56 @@ def write_file(disk: Disk, path: Path, data: bytes) -> None:
     sync_folder(disk, path.parent)
 
 
-ASIDE = ".aside"
-"""How names end that are not there yet; what a crash leaves of them is removed."""
+def sealed(value: Mapping[str, Any]) -> bytes:
+    """A small value as JSON, with a checksum of itself."""
+    return json.dumps({**value, "crc32": _seal(value)}, indent=1, ensure_ascii=False).encode()
+
+
+def unsealed(data: bytes) -> dict[str, Any]:
+    """What was sealed; `ValueError` if it is not as it was."""
+    value = parse_json(data)
+    if not isinstance(value, dict) or value.pop("crc32", None) != _seal(value):
+        raise ValueError("its checksum is wrong")
+    return value
+
+
+def _seal(value: Mapping[str, Any]) -> int:
+    return zlib.crc32(json.dumps(value, sort_keys=True).encode())
+
+
+@final
+class Lock:
+    """Held from its making to `release`."""
+
+    def __init__(self, disk: Disk, folder: Path) -> None:
+        self._file = disk.open(folder / LOCK, os.O_RDWR | os.O_CREAT)
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(self._file, 32, 0).decode(errors="replace").strip()
+            os.close(self._file)
+            raise StoreError(
+                f"{folder} is being written by process {holder or '(unknown)'}, and one writer is "
+                "all a memory can have; end that one first, or open it for reading"
+            ) from None
+        except BaseException:
+            os.close(self._file)
+            raise
+        os.ftruncate(self._file, 0)
+        os.pwrite(self._file, f"{os.getpid()}\n".encode(), 0)
+
+    def release(self) -> None:
+        """Let the next writer in."""
+        os.close(self._file)
+
+
+def lock_within(disk: Disk, folder: Path, patience: float) -> Lock:
+    """The lock, once another has let go of it; refused if that takes longer than `patience`."""
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            return Lock(disk, folder)
+        except StoreError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)

@@ -16,14 +16,16 @@ from unbounded.store.records import (
     HEAD,
     IDENTITY,
     START,
+    WATERMARK,
+    Mark,
     Record,
+    Watermark,
     read_json,
+    read_mark,
     record_at,
     records,
     to_bytes,
 )
-from unbounded.store.watermark import NAME as MARK
-from unbounded.store.watermark import Mark, Watermark, read_mark
 
 _WINDOW = 1 << 23
 """Bytes held at once while a journal is gone through."""
@@ -90,8 +92,12 @@ class Journal:
             self._scan()
             self._check(mark)
             self._keep_safe(mark)
-            if mark is None and self.records > self.first and not (path.parent / MARK).exists():
-                _say(events, f"{path.parent / MARK} is missing: nobody can tell what was lost")
+            if (
+                mark is None
+                and self.records > self.first
+                and not (path.parent / WATERMARK).exists()
+            ):
+                _say(events, f"{path.parent / WATERMARK} is missing: nobody can tell what was lost")
             if write:
                 self._start_writing(mark, events)
         except BaseException:
@@ -132,7 +138,7 @@ class Journal:
         try:
             return read_mark(self.path.parent)
         except ValueError as error:
-            _say(events, f"{self.path.parent / MARK} is damaged ({error}) and was not used")
+            _say(events, f"{self.path.parent / WATERMARK} is damaged ({error}) and was not used")
             return None
 
     def _check_start(self) -> None:

@@ -19,10 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from unbounded.errors import StoreError
-from unbounded.store import lock, watermark
-from unbounded.store.disk import ASIDE, Disk, write_file
-from unbounded.store.records import EMPTY
-from unbounded.store.snapshot import sealed, unsealed
+from unbounded.store.disk import ASIDE, LOCK, Disk, sealed, unsealed, write_file
+from unbounded.store.records import EMPTY, WATERMARK
 
 FORMAT = 2
 """What this version writes, and with the numbered upgrades all that it reads."""
@@ -106,7 +104,7 @@ def is_new(folder: Path) -> bool:
     names = [path.name for path in folder.iterdir()]
     if NAME in names:
         return False
-    ours = {lock.NAME, watermark.NAME, journal_path(folder, 1).name}
+    ours = {LOCK, WATERMARK, journal_path(folder, 1).name}
     strange = sorted(name for name in names if name not in ours and not name.endswith(ASIDE))
     if strange:
         raise StoreError(

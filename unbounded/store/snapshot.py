@@ -1,22 +1,32 @@
-"""Snapshots: named arrays in one file, npy after npy, and a manifest with a checksum of each."""
+"""Snapshots: named arrays in one file, npy after npy, and a manifest with a checksum of each.
+
+One can be written in a thread of its own, while reading goes on.
+"""
 
 import io
-import json
 import os
 import shutil
+import threading
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 
 from unbounded.errors import StoreError
-from unbounded.files import parse_json
 from unbounded.growable_array import reserved
-from unbounded.store.disk import ASIDE, Disk, sync_folder, write_all, write_file
+from unbounded.store.disk import (
+    ASIDE,
+    Disk,
+    sealed,
+    sync_folder,
+    unsealed,
+    write_all,
+    write_file,
+)
 
 ARRAYS, MANIFEST = "arrays.npy", "manifest.json"
 
@@ -164,23 +174,86 @@ def _read_from(file: io.FileIO, place: Mapping[str, int]) -> np.ndarray:
     return array
 
 
-def sealed(value: Mapping[str, Any]) -> bytes:
-    """A small value as JSON, with a checksum of itself."""
-    return json.dumps({**value, "crc32": _seal(value)}, indent=1, ensure_ascii=False).encode()
-
-
-def unsealed(data: bytes) -> dict[str, Any]:
-    """What was sealed; `ValueError` if it is not as it was."""
-    value = parse_json(data)
-    if not isinstance(value, dict) or value.pop("crc32", None) != _seal(value):
-        raise ValueError("its checksum is wrong")
-    return value
-
-
-def _seal(value: Mapping[str, Any]) -> int:
-    return zlib.crc32(json.dumps(value, sort_keys=True).encode())
-
-
 def _json(about: Snapshot) -> dict[str, Any]:
     value = asdict(about)
     return {"name": value.pop("path").name, **value}
+
+
+@final
+class Stopped(OSError):
+    """Nobody wants it any more."""
+
+
+@final
+class StoppableDisk(Disk):
+    """A disk on which every call fails once it is told to."""
+
+    def __init__(self, disk: Disk) -> None:
+        self._disk = disk
+        self.stopped = threading.Event()
+
+    def open(self, path: Path, flags: int) -> int:
+        """As the disk does."""
+        self._check()
+        return self._disk.open(path, flags)
+
+    def write(self, file: int, data: bytes | memoryview) -> int:
+        """As the disk does."""
+        self._check()
+        return self._disk.write(file, data)
+
+    def sync(self, file: int) -> None:
+        """As the disk does."""
+        self._check()
+        self._disk.sync(file)
+
+    def replace(self, source: Path, target: Path) -> None:
+        """As the disk does."""
+        self._check()
+        self._disk.replace(source, target)
+
+    def _check(self) -> None:
+        if self.stopped.is_set():
+            raise Stopped(0, "stopped")
+
+
+@final
+class Background:
+    """Writes one snapshot in a thread of its own; the arrays must be nobody else's."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        about: Snapshot,
+        arrays: Mapping[str, np.ndarray],
+        then: Callable[[], None],
+    ) -> None:
+        """`then` is called once it is there."""
+        self.error: str | None = None
+        self._disk = StoppableDisk(disk)
+        self._thread = threading.Thread(target=self._write, args=(about, dict(arrays), then))
+        self._thread.start()
+
+    def _write(
+        self, about: Snapshot, arrays: Mapping[str, np.ndarray], then: Callable[[], None]
+    ) -> None:
+        try:
+            write_snapshot(self._disk, about, arrays)
+            then()
+        except (StoreError, OSError) as error:
+            if not self._disk.stopped.is_set():
+                self.error = str(error)
+
+    @property
+    def running(self) -> bool:
+        """Whether it is still being written."""
+        return self._thread.is_alive()
+
+    def wait(self) -> None:
+        """Return once it is there, or could not be written."""
+        self._thread.join()
+
+    def stop(self) -> None:
+        """Give it up; nothing of it is left when this returns, or all of it is there."""
+        self._disk.stopped.set()
+        self._thread.join()

@@ -1,4 +1,4 @@
-"""A memory's folder, opened: journal, ledger and snapshots together, for one writer or a reader."""
+"""A memory's folder, opened: journal, catalog and checkpoints, for one writer or a reader."""
 
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,10 +8,9 @@ from typing import Any, final
 import numpy as np
 
 from unbounded.errors import StoreError
-from unbounded.store.catalog import Catalog, Document, Left
 from unbounded.store.checkpoints import Checkpoints, History
 from unbounded.store.compaction import compact
-from unbounded.store.disk import Disk, RealDisk, write_file
+from unbounded.store.disk import Disk, Lock, RealDisk, write_file
 from unbounded.store.journal import Journal
 from unbounded.store.layout import (
     folder_bytes,
@@ -23,25 +22,9 @@ from unbounded.store.layout import (
     remove_litter,
     write_about,
 )
-from unbounded.store.lock import Lock
-from unbounded.store.records import (
-    DOCUMENT,
-    FORGET,
-    WORDS,
-    Ranges,
-    Record,
-    Runs,
-    Words,
-    json_payload,
-    new_journal,
-    ranges_payloads,
-    read_json,
-    read_ranges,
-    read_words,
-    words_payload,
-)
+from unbounded.store.records import WATERMARK, Ranges, Record, new_journal
 from unbounded.store.snapshot import Snapshot
-from unbounded.store.watermark import NAME as MARK
+from unbounded.store.text_log import TextLog
 
 _TRIES = 8
 """How often a reader looks for a journal that is compacted meanwhile."""
@@ -55,7 +38,7 @@ def create(folder: Path, about: Mapping[str, Any], disk: Disk) -> None:
         # Another process may have been first.
         if is_new(folder):
             identity = secrets.token_hex(8)
-            remove(folder / MARK)
+            remove(folder / WATERMARK)
             write_file(disk, journal_path(folder, 1), new_journal(identity))
             write_about(disk, folder, {**about, "id": identity, "since": 1})
     finally:
@@ -63,7 +46,7 @@ def create(folder: Path, about: Mapping[str, Any], disk: Disk) -> None:
 
 
 @final
-class Store(History):
+class Store(TextLog, History):
     """What was read, where it came from, and the states that were set aside.
 
     A writer holds the lock from here to `close`, cuts a torn tail off and says so in `events`. A
@@ -71,9 +54,8 @@ class Store(History):
     """
 
     def __init__(self, folder: Path, *, write: bool, disk: Disk | None = None) -> None:
-        self.folder = folder
+        super().__init__(folder)
         self.disk = disk or RealDisk()
-        self.events: list[str] = []
         if is_new(folder):
             raise StoreError(f"{folder} does not exist; give the folder of a memory")
         self.writes = write
@@ -90,8 +72,7 @@ class Store(History):
     def _open(self) -> None:
         """Read the journal that counts from its beginning."""
         self._close_journal()
-        self.catalog = Catalog()
-        self._forgets: list[tuple[int, int]] = []
+        self._clear()
         for tries in range(_TRIES):
             self.generation = generation_of(self.folder)
             self.path = journal_path(self.folder, self.generation)
@@ -118,25 +99,6 @@ class Store(History):
         self.about = {**self.about, **since}
         write_about(self.disk, self.folder, self.about)
 
-    def _take(self, record: Record) -> None:
-        try:
-            if record.kind == DOCUMENT:
-                named = read_json(record.payload)
-                self.catalog.add_document(Document(str(named["name"]), float(str(named["time"]))))
-            elif record.kind == WORDS:
-                self.catalog.add_words(record.number, record.start, read_words(record.payload))
-            elif record.kind == FORGET:
-                ranges = read_ranges(record.payload)
-                self.catalog.forget(ranges)
-                self._forgets.append((record.number, min(start for start, _ in ranges)))
-            else:
-                raise ValueError(f"a record of kind {record.kind}")
-        except (ValueError, KeyError, TypeError) as error:
-            raise StoreError(
-                f"{self.path} makes no sense at byte {record.start:,} ({error}); "
-                "restore the file from a copy"
-            ) from None
-
     @property
     def journal(self) -> Journal:
         """The journal, as long as it is open."""
@@ -156,33 +118,22 @@ class Store(History):
 
     # What only the writer may do.
 
-    def append(
-        self, words: Sequence[str], documents: Sequence[str], runs: Runs, time: float
-    ) -> None:
-        """Write down a block of words; not durable before `sync`.
-
-        A run's document is a number into `documents`.
-        """
-        fresh = [name for name in dict.fromkeys(documents) if self.catalog.number_of(name) is None]
-        parts = [(DOCUMENT, json_payload({"name": name, "time": time})) for name in fresh]
-        numbers = {name: len(self.catalog.documents) + i for i, name in enumerate(fresh)}
-        known = [numbers.get(name, self.catalog.number_of(name) or 0) for name in documents]
-        numbered = np.asarray(runs, np.int64).copy()
-        numbered[:, 0] = np.array(known, np.int64)[runs[:, 0]]
-        self._append([*parts, (WORDS, words_payload(time, numbered, words))])
-
     def forget(self, ranges: Ranges) -> None:
-        """Write down that words are forgotten, durable when it returns."""
-        self._append([(FORGET, payload) for payload in ranges_payloads(ranges)])
-        self.sync()
+        """Write down that words are forgotten, and let go of states that know them; durable."""
+        self._append_forgotten(ranges)
         self.checkpoints.forget()
 
-    def _append(self, parts: Sequence[tuple[int, bytes]]) -> None:
-        for record in self.journal.append(parts):
-            self._take(record)
+    def _write(self, parts: Sequence[tuple[int, bytes]]) -> Sequence[Record]:
+        return self.journal.append(parts)
+
+    def _since(self, count: int) -> Iterator[Record]:
+        return self.journal.since(count)
+
+    def _at(self, start: int, number: int) -> Record:
+        return self.journal.read(start, number)
 
     def undo(self, records: int) -> None:
-        """Take back all but so many records, synced or not; the ledger is read again."""
+        """Take back all but so many records, synced or not; the catalog is read again."""
         self.checkpoints.stop()
         self.journal.cut(records)
         self._open()
@@ -258,49 +209,11 @@ class Store(History):
             and self.catalog.entries_before(positions) == snapshot.entries
         )
 
-    def replay(self, start: Snapshot | None = None) -> Iterator[list[str]]:
-        """What is left of each block of words, as it was read, after those a snapshot has seen."""
-        for words, left in self.blocks(start):
-            if left.any():
-                every = words.words
-                yield every if left.all() else [every[i] for i in np.flatnonzero(left)]
-
-    def blocks(self, start: Snapshot | None = None) -> Iterator[tuple[Words, Left]]:
-        """Each block of words as it was read, and which of them are left."""
-        position = 0 if start is None else start.positions
-        for record in self.journal.since(0 if start is None else start.records):
-            if record.kind == WORDS:
-                words = read_words(record.payload)
-                yield words, self.catalog.kept(position, words.count)
-                position += words.count
-
-    def words(self, start: int, stop: int) -> list[str]:
-        """The words at these positions, forgotten ones left out."""
-        start, stop = max(start, 0), min(stop, self.catalog.positions)
-        out: list[str] = []
-        if start >= stop:
-            return out
-        first, last = self.catalog.blocks_of(np.array([start, stop - 1])).tolist()
-        for block in range(first, last + 1):
-            position, number, at = self.catalog.block(block)
-            words = read_words(self.journal.read(at, number).payload).words
-            part = range(max(start - position, 0), min(stop - position, len(words)))
-            left = self.catalog.kept(position, len(words))
-            out += [words[i] for i in part if left[i]]
-        return out
-
     def marker(self) -> Snapshot:
         """Where the journal stands, for `replay` to go on from."""
         catalog, records = self.catalog, self.records
         here = self.folder, self.generation, records, self.end, catalog.positions, catalog.entries
         return Snapshot(*here, self.journal.checksum_of(records))
-
-    def documents_left(self) -> list[Document]:
-        """The documents of which there is a word left."""
-        lines = self.catalog.lines()
-        left = self.catalog.kept(0, self.catalog.positions)
-        used = np.add.reduceat(left, lines.starts) > 0 if len(lines.starts) else left
-        return [self.catalog.documents[i] for i in np.unique(lines.documents[used]).tolist()]
 
     def verify(self) -> int:
         """Read every record's checksum again; how many words can be read."""

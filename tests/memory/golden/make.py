@@ -8,7 +8,7 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tests.memory.texts import open_toy, some_text
+from tests.memory.texts import local_of, open_toy, some_text, store_of
 
 
 def main() -> None:
@@ -20,7 +20,7 @@ def main() -> None:
     memory.read(
         "known1 golden ümlaut\nknown2 golden", "second", time=datetime(2026, 11, 3, tzinfo=UTC)
     )
-    memory.snapshot()
+    local_of(memory).snapshot()
     # A tail that no snapshot has seen, as after a crash.
     memory.read("known3 golden known4", "tail", time=datetime(2026, 11, 4, tzinfo=UTC))
     guesses = memory.predict("known2", 5).words
@@ -29,9 +29,9 @@ def main() -> None:
         "documents": ["first", "second", "tail"],
         "probs": memory.score("known1 golden known7 never").prob.tolist(),
         "words": [guess.word for guess in guesses],
-        "text": [word for words in memory.store.replay() for word in words],
+        "text": [word for words in store_of(memory).replay() for word in words],
     }
-    memory.store.close()
+    store_of(memory).close()
     (folder / "expected.json").write_text(json.dumps(expected, ensure_ascii=False, indent=1))
 
 

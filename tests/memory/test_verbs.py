@@ -1,0 +1,186 @@
+"""The same verbs wherever a memory lies: in this process, on disk, on shards."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import unbounded
+from tests.cluster.test_spread import on_shards, shards
+from tests.memory.texts import CONFIG, open_toy, some_text, state_of, toy_model
+from unbounded.errors import CorpusError, SettingError, UnboundedError
+from unbounded.memory import Memory
+
+PLACES: dict[str, Callable[[Path], Memory]] = {
+    "process": lambda folder: unbounded.open(model=toy_model(), config=CONFIG),
+    "disk": lambda folder: open_toy(folder / "disk"),
+    "shards": lambda folder: on_shards(folder, shards(folder / "shards"), toy_model(), CONFIG),
+}
+
+
+@pytest.fixture(params=PLACES)
+def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Memory:
+    memory = PLACES[request.param](tmp_path)
+    memory.read(some_text(60), "noise")
+    memory.read("the zorble ate the grass\n" * 30, "zoo", line=7)
+    return memory
+
+
+def names(memory: Memory) -> set[str]:
+    return {document.name for document in memory.documents()}
+
+
+def test_reading_says_how_surprising_words_were(memory: Memory) -> None:
+    before = len(memory)
+    found = memory.read("the zorble ate the grass", "zoo again")
+    assert list(found.words) == ["the", "zorble", "ate", "the", "grass", "</s>"]
+    assert len(memory) == before + 6
+    np.testing.assert_allclose(np.exp(found.logprobs), found.prob)
+    np.testing.assert_allclose(found.perplexity, np.exp(-found.logprobs.mean()))
+    bits = -found.logprobs.sum() / np.log(2)
+    np.testing.assert_allclose(found.bits_per_character, bits / found.characters)
+    assert found.characters == len("the zorble ate the grass\n")
+    assert set(found.by_expert) == set(memory.online.experts)
+    assert found.perplexity < 20
+
+
+def test_asking_teaches_nothing(memory: Memory) -> None:
+    before, version = len(memory), memory.version
+    found = memory.score("the zorble ate the grass")
+    assert found.prob[4] > 0.5 > found.static[4]
+    prediction = memory.predict("the zorble ate the", n=5)
+    assert prediction.words[0].word == "grass"
+    for passage in prediction.words[0].sources:
+        assert passage.document == "zoo"
+        assert passage.line >= 7
+        assert "zorble ate the grass" in passage.text
+    assert [guess.word for guess in memory.predict("the", n=3, prefix="zor").words] == ["zorble"]
+    assert memory.predict("the", prefix="q").words == ()
+    assert memory.complete("the zorble ate", 2) == "the grass"
+    assert memory.complete("the", 9, 1.0, seed=1) == memory.complete("the", 9, 1.0, seed=1)
+    guess = memory.explain(memory.online, "grass")
+    np.testing.assert_allclose(sum(guess.shares.values()), 1)
+    assert (len(memory), memory.version) == (before, version)
+
+
+def test_documents_are_forgotten_and_counted_before(memory: Memory) -> None:
+    every, (zoo,) = len(memory), [one for one in memory.documents() if one.name == "zoo"]
+    assert zoo.words == 30 * 6
+    assert memory.forget(document="zoo", dry_run=True) == zoo.words
+    assert len(memory) == every
+    assert memory.forget("zoo") == zoo.words
+    assert len(memory) == every - zoo.words
+    assert names(memory) == {"noise"}
+    memory.compact()
+    assert memory.check() == []
+    found = memory.stats()
+    assert (found["entries"], found["documents"]) == (len(memory), 1)
+    with pytest.raises(SettingError, match="named 'nobody'"):
+        memory.forget("nobody", dry_run=True)
+    with pytest.raises(SettingError, match="0 ways to say what to forget"):
+        memory.forget()
+
+
+def test_files_are_read_once_and_replaced_when_they_change(memory: Memory, tmp_path: Path) -> None:
+    texts = tmp_path / "texts"
+    texts.mkdir()
+    one, two, broken = texts / "one.txt", texts / "two.txt", texts / "broken.txt"
+    one.write_text("known1 known2\n\nknown3 okapi\n")
+    two.write_text("known4\n")
+    broken.write_bytes(b"\0\1\2\0")
+    before = len(memory)
+    found = memory.read_files([texts, str(one)])
+    assert (found.new, found.replaced, found.unchanged) == ([str(one), str(two)], [], [])
+    assert list(found.left_out) == [str(broken)]
+    assert "is not text" in found.left_out[str(broken)]
+    assert (found.words, len(memory)) == (8, before + 8)
+    assert found.perplexity > 1
+    assert {str(one), f"{one}#2", str(two)} <= names(memory)
+    again = memory.read_files([texts])
+    assert (again.words, again.unchanged) == (0, [str(one), str(two)])
+    one.write_text("known5 zebra\n")
+    changed = memory.read_files([texts])
+    assert (changed.replaced, changed.unchanged) == ([str(one)], [str(two)])
+    assert len(memory) == before + 3 + 2
+    assert f"{one}#2" not in names(memory)
+    # What was forgotten since is read again.
+    memory.forget(str(two))
+    assert memory.read_files([texts]).new == [str(two)]
+    memory.compact()
+    assert memory.read_files([texts]).unchanged == [str(one), str(two)]
+    with pytest.raises(CorpusError, match="nowhere"):
+        memory.read_files([tmp_path / "nowhere"])
+
+
+def test_a_table_has_every_word(memory: Memory, tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    assert memory.export(str(tmp_path / "all.parquet")) == len(memory)
+    table = parquet.read_table(tmp_path / "all.parquet").to_pydict()
+    assert set(table["document"]) == {"noise", "zoo"}
+    zoo = [i for i, name in enumerate(table["document"]) if name == "zoo"]
+    assert [table["word"][i] for i in zoo[:6]] == ["the", "zorble", "ate", "the", "grass", "</s>"]
+    assert [table["line"][i] for i in zoo[4:8]] == [7, 7, 8, 8]
+
+
+def test_wrong_types_and_no_words_are_refused_in_one_line(memory: Memory) -> None:
+    before = len(memory)
+    for wrong in (
+        lambda: memory.read(b"bytes"),  # type: ignore[arg-type]
+        lambda: memory.score(7),  # type: ignore[arg-type]
+        lambda: memory.read("text", document=3),  # type: ignore[arg-type]
+        lambda: memory.read_files("a.txt"),
+        lambda: memory.read(" \n "),
+        lambda: memory.score(""),
+        lambda: memory.predict(n=0),
+        lambda: memory.complete(max_words=0),
+    ):
+        with pytest.raises(Exception, match=r"give|write|ask|type") as error:
+            wrong()
+        assert isinstance(error.value, UnboundedError) or "Type" in type(error.value).__name__
+    assert len(memory) == before
+
+
+def test_once_closed_it_refuses(memory: Memory) -> None:
+    memory.close()
+    for verb in (lambda: memory.predict("the"), lambda: memory.read("the")):
+        with pytest.raises(UnboundedError, match="was closed; open"):
+            verb()
+
+
+def test_in_the_process_and_on_disk_it_learns_the_same(tmp_path: Path) -> None:
+    here, disk = (PLACES[name](tmp_path) for name in ("process", "disk"))
+    for memory in (here, disk):
+        memory.read(some_text(50), "a")
+        memory.read(some_text(20, 1), "b")
+        memory.forget("a")
+        memory.read(some_text(20, 2), "c")
+        memory.compact()
+    assert state_of(here) == state_of(disk)
+    assert here.documents()[0].name == disk.documents()[0].name == "b"
+    assert here.check(deep=True) == disk.check(deep=True) == []
+    assert here.stats()["bytes"] == 0 < disk.stats()["bytes"]
+
+
+def test_a_read_that_fails_leaves_a_memory_in_the_process_as_it_was(tmp_path: Path) -> None:
+    memory = unbounded.open(model=toy_model(), config=CONFIG)
+    memory.read("known1 known2", "a")
+    known = state_of(memory)
+
+    def lines() -> object:
+        yield unbounded.corpus.Line("b", 1, "known3")
+        raise OSError("the disk is gone")
+
+    with pytest.raises(OSError, match="gone"):
+        list(memory.follow(lines(), whole=True))  # type: ignore[arg-type]
+    assert state_of(memory) == known
+    assert names(memory) == {"a"}
+
+
+def test_a_home_folder_is_expanded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with unbounded.open("~/notes", toy_model(), config=CONFIG) as memory:
+        memory.read("known1")
+    assert (tmp_path / "notes" / "format.json").exists()
+    with pytest.raises(SettingError, match="a memory of this process needs a model"):
+        unbounded.open()

@@ -1,0 +1,344 @@
+"""A memory in one place, on disk or in this process: a log of what was read, and what it taught."""
+
+import time as clock
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any, final
+
+import numpy as np
+
+from unbounded.corpus import Block
+from unbounded.errors import StoreError
+from unbounded.experts import Cache
+from unbounded.lm import Pretrained
+from unbounded.memory.backend import (
+    Backend,
+    Context,
+    Document,
+    Finding,
+    Rows,
+    Show,
+    unheard,
+)
+from unbounded.memory.budget import FEWEST, Budget, Cost
+from unbounded.memory.checkpointing import Checkpointing
+from unbounded.memory.cutting import enlarged, fitting_blocks, kept_since, labels, runs_of
+from unbounded.memory.forgetting import Choice, chosen, words_under
+from unbounded.memory.integrity import check, stats, timestamp
+from unbounded.memory.learned import LearnedState
+from unbounded.memory.restoring import read_again
+from unbounded.model import OnlineModel, Reading
+from unbounded.presets import MemoryConfig
+from unbounded.store import Snapshot, Store, TextLog
+from unbounded.store.records import Ranges
+
+BLOCK = 512
+"""Words that are read, and written down, at once; more of them in a large memory."""
+
+SYNCED = 8192
+"""Words that are read between two syncs, one or two seconds; `read` ends in one."""
+
+
+@final
+class LocalBackend(Backend):
+    """One log, one learned state. On disk, what was acknowledged is there tomorrow.
+
+    Whoever opened it for writing is the only one who does; whoever opened it for reading sees the
+    past as it was then, and follows with `refresh`.
+    """
+
+    def __init__(
+        self,
+        store: TextLog,
+        model: Pretrained,
+        config: MemoryConfig,
+        budget: Budget | None = None,
+        *,
+        write: bool = True,
+        show: Show = unheard,
+        learned: LearnedState | None = None,
+    ) -> None:
+        self.store, self.budget, self.writes = store, budget, write
+        self.events = store.events
+        self._model, self._config = model, config
+        self.saving = Checkpointing(store, write=write) if isinstance(store, Store) else None
+        self._broken = False
+        self._cost: Cost | None = None
+        self.learned = learned or self._restored(show)
+
+    def _fresh(self) -> LearnedState:
+        rates = self.budget is not None and self.budget.policy == "surprise"
+        return LearnedState(self._model, self._config, rates=rates)
+
+    def _restored(self, show: Show) -> LearnedState:
+        if self.saving is not None:
+            return self.saving.restored(self._fresh, show)
+        learned, total = self._fresh(), self.entries
+        read_again(self.store, learned, None, lambda done: show(done, total))
+        return learned
+
+    def view(self) -> "LocalBackend":
+        """Another reader of the same files."""
+        self.check_usable()
+        if not isinstance(self.store, Store):
+            raise StoreError("a memory of this process has no view of its own; open one on disk")
+        store = Store(self.store.folder, write=False, disk=self.store.disk)
+        given = self._model, self._config, self.budget
+        return LocalBackend(store, *given, write=False, learned=self.learned)
+
+    @property
+    def online(self) -> OnlineModel:
+        """The model itself, for asking; reading into it would not be written down."""
+        return self.learned.online
+
+    @property
+    def version(self) -> object:
+        """Equal to the one before as long as nothing was learned or forgotten."""
+        return self.online, self.store.records
+
+    @property
+    def entries(self) -> int:
+        """How many words are left."""
+        return self.store.catalog.entries
+
+    @property
+    def block(self) -> int:
+        """More in a large memory."""
+        return enlarged(BLOCK, self.entries)
+
+    @property
+    def cited(self) -> Sequence[str]:
+        """All caches."""
+        return [name for name, one in self.online.experts.items() if isinstance(one, Cache)]
+
+    @property
+    def known(self) -> int:
+        """None: what is given is read."""
+        return 0
+
+    @property
+    def waiting(self) -> int:
+        """None: it is here."""
+        return 0
+
+    def unnamed(self) -> str:
+        """All of them together are one document."""
+        return "text"
+
+    # Reading.
+
+    def read(
+        self, cut: Iterable[Block], time: datetime | None, *, whole: bool
+    ) -> Iterator[Reading]:
+        """Read blocks; what was given out is durable some `SYNCED` words later, and at the end."""
+        self.check_usable(write=True)
+        began, unsynced = self.store.marker(), 0
+        try:
+            for block in fitting_blocks(cut):
+                self._make_room(len(block.words))
+                yield self._read(block, time)
+                unsynced += len(block.words)
+                due = self.saving is not None and self.saving.due
+                if due or unsynced >= SYNCED:
+                    self.store.sync()
+                    unsynced = 0
+                if self.saving is not None and due:
+                    self.saving.delta(self.learned)
+            self.store.sync()
+        except GeneratorExit:
+            # Nobody wants more; what was given out stays.
+            if not (self._broken or self.store.closed):
+                self.store.sync()
+            raise
+        except BaseException:
+            self._end(began, whole)
+            raise
+
+    def _end(self, began: Snapshot, whole: bool) -> None:
+        """Reading failed: take back what was read, or say how far it came."""
+        store = self.store
+        # What went wrong first is what must be heard of.
+        with suppress(StoreError, OSError):
+            same = store.generation == began.generation
+            if whole and same and (self._broken or store.records > began.records):
+                self._broken = True
+                store.undo(began.records)
+                self.learned, self._broken = self._restored(unheard), False
+            elif not same or store.records > began.records:
+                self.events.append(kept_since(store, began))
+                store.sync()
+
+    def _read(self, block: Block, time: datetime | None) -> Reading:
+        self.check_usable(write=True)
+        when = clock.time() if time is None else timestamp(time)
+        records = self.store.records
+        self.store.append(block.words, labels(block), runs_of(block), when)
+        try:
+            reading = self.learned.read(block.words)
+        except BaseException:
+            # Half of it may be learned; on disk it is as if it had not been.
+            self._broken = True
+            self.store.undo(records)
+            raise
+        if self.saving is not None:
+            self.saving.came(len(block.words))
+        if self._cost is not None and (said := self._cost.read(reading)) is not None:
+            self.events.append(said)
+            self._cost = None
+        return reading
+
+    # What is there.
+
+    def contexts(self, entries: Sequence[int], before: int, after: int) -> list[Context]:
+        """Where entries stand, with the words around them."""
+        catalog = self.store.catalog
+        positions = catalog.positions_of(np.array(entries, np.int64))
+        return [
+            Context(
+                place.document,
+                place.line,
+                place.time,
+                self.store.words(at - before, at + after + 1),
+            )
+            for at, place in zip(positions.tolist(), catalog.where(positions), strict=True)
+        ]
+
+    def documents(self) -> list[Document]:
+        """What was read and is left of it, in the order of its first word."""
+        catalog = self.store.catalog
+        return [
+            Document(document.name, words, datetime.fromtimestamp(document.time, UTC))
+            for document, words in zip(
+                catalog.documents, catalog.words_left().tolist(), strict=True
+            )
+            if words
+        ]
+
+    def rows(self) -> Iterator[Rows]:
+        """Every word that is left, in the order they were read."""
+        names = [document.name for document in self.store.catalog.documents]
+        for words, left in self.store.blocks():
+            runs = np.repeat(words.runs[:, :2], words.runs[:, 2], axis=0)[left]
+            if len(runs):
+                every = words.words
+                some = [every[i] for i in np.flatnonzero(left)]
+                yield some, [names[i] for i in runs[:, 0].tolist()], runs[:, 1], words.time
+
+    def files(self) -> Mapping[str, str]:
+        """Files of which nothing was forgotten since, unless to keep a budget."""
+        there = {one.name: one.words for one in self.documents()}
+        noted = self.store.catalog.files
+        return {
+            name: checksum
+            for name, (checksum, words) in noted.items()
+            if (left := words_under(name, there)) == words or (left and self.budget is not None)
+        }
+
+    def note_file(self, name: str, checksum: str, words: int) -> None:
+        """Write it down."""
+        self.store.append_file(name, checksum, words)
+
+    # Forgetting.
+
+    def forget(self, choice: Choice, *, dry_run: bool, show: Show) -> int:
+        """What was read after the first of them is read again, at the speed of reading."""
+        self.check_usable(write=not dry_run)
+        ranges = chosen(self.store, self._model.tokenizer, choice)
+        if ranges and not dry_run:
+            self._judge()
+            self._forget(ranges, show)
+            self.snapshot()
+        return sum(stop - start for start, stop in ranges)
+
+    def _forget(self, ranges: Ranges, show: Show) -> None:
+        # If it is interrupted, the next opening will finish it.
+        self._broken = True
+        self.store.forget(ranges)
+        self.learned, self._broken = self._restored(show), False
+
+    def _make_room(self, words: int) -> None:
+        """Forget as much as the budget asks for before so many words come; in the files too."""
+        if (budget := self.budget) is None or not budget.exceeded(self.store, self.learned, words):
+            return
+        self.check_usable(write=True)
+        before, learned = self.entries, self.learned
+        while budget.exceeded(self.store, self.learned, words):
+            if self.entries < FEWEST // 2:
+                raise StoreError(
+                    f"{self.store.folder} takes {self.store.bytes:,} bytes with "
+                    f"{self.entries:,} entries, and has {budget}; make a new memory with a larger "
+                    "one"
+                )
+            self._forget(budget.to_go(self.store, self.learned.surprise), unheard)
+            self.compact()
+        self._judge()
+        self._cost = Cost(learned)
+        self.events.append(
+            f"at {before:,} entries, with {budget}: {before - self.entries:,} forgotten"
+        )
+
+    def _judge(self) -> None:
+        """Say what the last forgetting cost, by the words that have come since."""
+        if self._cost is not None and (said := self._cost.verdict()) is not None:
+            self.events.append(said)
+        self._cost = None
+
+    def compact(self) -> tuple[int, int]:
+        """Write everything anew without what was forgotten: it is then in no file any more."""
+        self.check_usable(write=True)
+        before = self.store.bytes
+        if self.saving is None:
+            self.store.compact({})
+        else:
+            self.saving.compact(self.learned)
+        return before, self.store.bytes
+
+    # Care.
+
+    def snapshot(self) -> None:
+        """Write a full checkpoint, so that the next opening need not read again."""
+        self.check_usable(write=True)
+        if self.saving is not None:
+            self.saving.full(self.learned)
+
+    def refresh(self, show: Show) -> int | None:
+        """Follow the writer: how many words came; None if what was there has changed."""
+        self.check_usable()
+        if self.writes or not isinstance(self.store, Store):
+            return 0
+        seen = self.store.marker()
+        came = self.store.refresh()
+        if came is None:
+            self.learned = self._restored(show)
+            return None
+        read_again(self.store, self.learned, seen, lambda done: None)
+        return came
+
+    def stats(self) -> dict[str, Any]:
+        """Entries, words, documents, bytes by part, growth."""
+        return stats(self.store, self.learned, self.budget)
+
+    def check(self, *, deep: bool, show: Show) -> list[Finding]:
+        """Every checksum; with `deep`, the whole log is read again, and must give the same."""
+        return check(self.store, self.learned, self._fresh if deep else None, show)
+
+    def close(self) -> None:
+        """Write a checkpoint if there is enough new, and let the next writer in."""
+        usable = self.writes and not self._broken and not self.store.closed
+        self._judge()
+        if self.saving is None:
+            self.store.close()
+        else:
+            self.saving.close(self.learned if usable else None)
+
+    def check_usable(self, *, write: bool = False) -> None:
+        """Refuse what was closed, interrupted, or opened for reading."""
+        if self.store.closed:
+            raise StoreError(f"{self.store.folder} was closed; open it again")
+        if self._broken:
+            raise StoreError(
+                f"{self.store.folder} was interrupted while it learned; close it and open it again"
+            )
+        if write and not self.writes:
+            raise StoreError(f"{self.store.folder} was opened for reading; open it for writing")

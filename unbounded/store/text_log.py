@@ -1,0 +1,260 @@
+"""What was read, in the order it was read: blocks of words, where they stand, what is forgotten."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import final
+
+import numpy as np
+
+from unbounded.errors import StoreError
+from unbounded.store.catalog import Catalog, Document, Left
+from unbounded.store.compaction import records_left
+from unbounded.store.records import (
+    DOCUMENT,
+    FILE,
+    FORGET,
+    WORDS,
+    Ranges,
+    Record,
+    Runs,
+    Words,
+    json_payload,
+    ranges_payloads,
+    read_json,
+    read_ranges,
+    read_words,
+    words_payload,
+)
+from unbounded.store.snapshot import Snapshot
+
+Parts = Sequence[tuple[int, bytes]]
+"""Kinds and payloads of records."""
+
+
+class TextLog(ABC):
+    """Records of words and what they say together; on disk, or in this process alone."""
+
+    generation: int
+    """How often it was written anew."""
+
+    def __init__(self, name: Path) -> None:
+        self.folder = name
+        self.events: list[str] = []
+        self._clear()
+
+    def _clear(self) -> None:
+        self.catalog = Catalog()
+        self._forgets: list[tuple[int, int]] = []
+
+    @property
+    @abstractmethod
+    def records(self) -> int:
+        """How many records there are."""
+
+    @property
+    @abstractmethod
+    def closed(self) -> bool:
+        """Whether it was closed."""
+
+    @property
+    @abstractmethod
+    def bytes(self) -> int:
+        """All that it holds on disk, what is being written included."""
+
+    @abstractmethod
+    def marker(self) -> Snapshot:
+        """Where it stands, for `replay` to go on from."""
+
+    @abstractmethod
+    def forget(self, ranges: Ranges) -> None:
+        """Write down that words are forgotten, durable when it returns."""
+
+    @abstractmethod
+    def compact(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Be written anew without the forgotten words; `arrays` is the state that goes with it."""
+
+    @abstractmethod
+    def undo(self, records: int) -> None:
+        """Take back all but so many records, synced or not; the catalog is read again."""
+
+    @abstractmethod
+    def sync(self) -> None:
+        """Return once all that was appended is as safe as it gets: it is acknowledged."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of everything."""
+
+    @abstractmethod
+    def _write(self, parts: Parts) -> Sequence[Record]:
+        """Append records of these kinds and payloads; what they are."""
+
+    @abstractmethod
+    def _since(self, count: int) -> Iterator[Record]:
+        """The records behind so many."""
+
+    @abstractmethod
+    def _at(self, start: int, number: int) -> Record:
+        """The record of that number, which begins there."""
+
+    # Writing.
+
+    def append(
+        self, words: Sequence[str], documents: Sequence[str], runs: Runs, time: float
+    ) -> None:
+        """Write down a block of words; not durable before `sync`.
+
+        A run's document is a number into `documents`.
+        """
+        fresh = [name for name in dict.fromkeys(documents) if self.catalog.number_of(name) is None]
+        parts = [(DOCUMENT, json_payload({"name": name, "time": time})) for name in fresh]
+        numbers = {name: len(self.catalog.documents) + i for i, name in enumerate(fresh)}
+        known = [numbers.get(name, self.catalog.number_of(name) or 0) for name in documents]
+        numbered = np.asarray(runs, np.int64).copy()
+        numbered[:, 0] = np.array(known, np.int64)[runs[:, 0]]
+        self._append([*parts, (WORDS, words_payload(time, numbered, words))])
+
+    def _append_forgotten(self, ranges: Ranges) -> None:
+        self._append([(FORGET, payload) for payload in ranges_payloads(ranges)])
+        self.sync()
+
+    def append_file(self, name: str, checksum: str, words: int) -> None:
+        """Write down that a file was read to its end, and what it was; durable when it returns."""
+        value = {"name": name, "checksum": checksum, "words": words}
+        self._append([(FILE, json_payload(value))])
+        self.sync()
+
+    def _append(self, parts: Parts) -> None:
+        for record in self._write(parts):
+            self._take(record)
+
+    def _take(self, record: Record) -> None:
+        try:
+            if record.kind == WORDS:
+                self.catalog.add_words(record.number, record.start, read_words(record.payload))
+            elif record.kind == FORGET:
+                ranges = read_ranges(record.payload)
+                self.catalog.forget(ranges)
+                self._forgets.append((record.number, min(start for start, _ in ranges)))
+            elif record.kind == DOCUMENT:
+                named = read_json(record.payload)
+                self.catalog.add_document(Document(str(named["name"]), float(str(named["time"]))))
+            elif record.kind == FILE:
+                file = read_json(record.payload)
+                self.catalog.files[str(file["name"])] = str(file["checksum"]), int(file["words"])
+            else:
+                raise ValueError(f"a record of kind {record.kind}")
+        except (ValueError, KeyError, TypeError) as error:
+            raise StoreError(
+                f"{self.folder} makes no sense at byte {record.start:,} of its journal ({error}); "
+                "restore it from a copy"
+            ) from None
+
+    # Reading.
+
+    def replay(self, start: Snapshot | None = None) -> Iterator[list[str]]:
+        """What is left of each block of words, as it was read, after those a snapshot has seen."""
+        for words, left in self.blocks(start):
+            if left.any():
+                every = words.words
+                yield every if left.all() else [every[i] for i in np.flatnonzero(left)]
+
+    def blocks(self, start: Snapshot | None = None) -> Iterator[tuple[Words, Left]]:
+        """Each block of words as it was read, and which of them are left."""
+        position = 0 if start is None else start.positions
+        for record in self._since(0 if start is None else start.records):
+            if record.kind == WORDS:
+                words = read_words(record.payload)
+                yield words, self.catalog.kept(position, words.count)
+                position += words.count
+
+    def words(self, start: int, stop: int) -> list[str]:
+        """The words at these positions, forgotten ones left out."""
+        start, stop = max(start, 0), min(stop, self.catalog.positions)
+        out: list[str] = []
+        if start >= stop:
+            return out
+        first, last = self.catalog.blocks_of(np.array([start, stop - 1])).tolist()
+        for block in range(first, last + 1):
+            position, number, at = self.catalog.block(block)
+            words = read_words(self._at(at, number).payload).words
+            part = range(max(start - position, 0), min(stop - position, len(words)))
+            left = self.catalog.kept(position, len(words))
+            out += [words[i] for i in part if left[i]]
+        return out
+
+
+@final
+class InProcess(TextLog):
+    """A log of this process: nothing is on disk, and nothing outlives it."""
+
+    def __init__(self) -> None:
+        super().__init__(Path("(this process)"))
+        self.generation = 1
+        self._records: list[Record] | None = []
+
+    @property
+    def records(self) -> int:
+        """How many records there are."""
+        return len(self._records or [])
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed."""
+        return self._records is None
+
+    @property
+    def bytes(self) -> int:
+        """None on disk."""
+        return 0
+
+    def marker(self) -> Snapshot:
+        """Where it stands."""
+        catalog = self.catalog
+        here = self.folder, self.generation, self.records, 0, catalog.positions, catalog.entries
+        return Snapshot(*here)
+
+    def undo(self, records: int) -> None:
+        """Take back all but so many records."""
+        kept = list(self._since(0))[:records]
+        self._clear()
+        self._records = []
+        self._append([(record.kind, bytes(record.payload)) for record in kept])
+
+    def forget(self, ranges: Ranges) -> None:
+        """Note that words are forgotten."""
+        self._append_forgotten(ranges)
+
+    def compact(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Keep what is left alone."""
+        left = list(records_left(self.catalog, self.blocks()))
+        self._clear()
+        self._records = []
+        self.generation += 1
+        self._append(left)
+
+    def sync(self) -> None:
+        """Nothing: it is as safe as the process."""
+
+    def close(self) -> None:
+        """Let go of it."""
+        self._records = None
+
+    def _write(self, parts: Parts) -> list[Record]:
+        if self._records is None:
+            raise StoreError("the memory was closed; open a new one")
+        first = len(self._records)
+        new = [
+            Record(kind, number, 0, 0, memoryview(payload), 0)
+            for number, (kind, payload) in enumerate(parts, first)
+        ]
+        self._records += new
+        return new
+
+    def _since(self, count: int) -> Iterator[Record]:
+        return iter((self._records or [])[count:])
+
+    def _at(self, start: int, number: int) -> Record:
+        assert self._records is not None
+        return self._records[number]
