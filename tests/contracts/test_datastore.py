@@ -361,8 +361,8 @@ def test_a_state_goes_on_bit_for_bit(name: str, count: int) -> None:
     assert (len(restored), restored.added) == (len(store), store.added)
     assert_equal(restored.search(states(30, seed=1), 50), store.search(states(30, seed=1), 50))
     votes, keys, came = Votes(kernels=2), states(60, seed=3), words(60, seed=3)
-    one, other = (each.score(keys, came, 20, votes) for each in (store, restored))
-    np.testing.assert_array_equal(one, other)
+    expected, found = (each.score(keys, came, 20, votes) for each in (store, restored))
+    np.testing.assert_array_equal(found, expected)
 
 
 @every_datastore

@@ -12,7 +12,7 @@ from unbounded.experts.cache import Cache
 from unbounded.experts.distribution import Distribution, Sparse
 from unbounded.experts.expert import Expert
 from unbounded.experts.kernels import Kernel
-from unbounded.states import Arrays, part, under
+from unbounded.states import Arrays, NoDelta, part, under
 from unbounded.types import Hidden, Ids, Probs
 
 SHARE = 0.25
@@ -60,18 +60,20 @@ class Offline(Expert):
         return self.cache.predict(hidden).prob(words)
 
     def state(self, since: int | None = None) -> dict[str, np.ndarray]:
-        """The cache's, whether it is closed, and its temperature."""
+        """The cache's, whether it is closed, and its temperature; whole or not at all."""
+        if since is not None:
+            # It may have been filled before the stream, and learns nothing of it once closed.
+            raise NoDelta
         own = {"closed": np.array([self.closed]), "temperature": np.array([self.temperature])}
-        return {**own, **under("cache", self.cache.state(since))}
+        return {**own, **under("cache", self.cache.state())}
 
     def load(self, parts: Sequence[Arrays]) -> None:
-        """Become what wrote the parts."""
-        self.closed = bool(parts[-1]["closed"][0])
-        self.temperature = float(parts[-1]["temperature"][0])
+        """Become what wrote the state."""
+        (state,) = parts
+        self.closed = bool(state["closed"][0])
+        self.temperature = float(state["temperature"][0])
         self.cache = self._make(kernel=softmax_kernel(self.temperature))
-        read = [{"ids": each["ids"]} if "ids" in each else {} for each in parts]
-        both = zip(parts, read, strict=True)
-        self.cache.load([{**part("cache", each), **words} for each, words in both])
+        self.cache.load([part("cache", state)])
 
 
 TEMPERATURES = tuple(2.0**power for power in range(-2, 15))

@@ -72,6 +72,13 @@ class CharacterModel:
         """As the native code takes them."""
         return self.slots, self.counters, self.weights
 
+    def load(self, state: Arrays) -> None:
+        """Become what had the tables, which may be kept and changed."""
+        self.slots, self.counters, self.weights = (
+            np.require(state[name], requirements=["C", "W"])
+            for name in ("slots", "counters", "weights")
+        )
+
     def logprobs(self, words: Written) -> Float[np.ndarray, " n"]:
         """Of each word; changes nothing."""
         return _native.spelling_ask(*words, self.tables, self._bits)
@@ -121,10 +128,7 @@ class Spelling(Expert):
         if base is None:
             self._model.read(self._written(words), np.ones(len(words), bool), ask=False)
         else:
-            self._model.slots, self._model.counters, self._model.weights = (
-                np.require(base[name], requirements=["C", "W"])
-                for name in ("slots", "counters", "weights")
-            )
+            self._model.load(base)
 
     def predict(self, hidden: Hidden) -> Distribution:
         """How every word is spelled; the same whatever the hidden state."""
@@ -169,9 +173,7 @@ class Spelling(Expert):
 
     def load(self, parts: Sequence[Arrays]) -> None:
         """Become what wrote the first part, and read the words of the others."""
-        self._model.slots = parts[0]["slots"].copy()
-        self._model.counters = parts[0]["counters"].copy()
-        self._model.weights = parts[0]["weights"].copy()
+        self._model.load(parts[0])
         self._read = parts[0]["read"].copy()
         for delta in parts[1:]:
             learn_again(self, delta)
