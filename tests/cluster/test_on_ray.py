@@ -13,7 +13,7 @@ import pytest
 
 from tests.cluster.nodes import cluster, kill_node, kill_process, node_of
 from tests.cluster.streams import WIDTH, about, stream, vocabulary
-from unbounded.cluster import Sharded
+from unbounded.cluster import Call, Shard, Sharded
 from unbounded.cluster import rpc_client as calls
 from unbounded.cluster.queue import own_queue
 from unbounded.datastore import Flat, Neighbors
@@ -39,7 +39,7 @@ def started(made: Any, folder: Path, shards: int) -> OnRay:
     """An engine with a shard away from the head: Ray passes over a node that is not ready yet."""
     for attempt in range(10):
         engine = OnRay(folder / f"memory-{attempt}", about(), shards)
-        processes = [engine.begin(shard, "stats")()["process"] for shard in range(shards)]
+        processes = [engine.begin(shard, Call(Shard.stats))()["process"] for shard in range(shards)]
         if any(node_of(made, pid) is not made.head_node for pid in processes):
             return engine
         engine.kill()
@@ -162,7 +162,7 @@ def test_a_node_of_this_machine_that_has_ended_is_an_absence(
         engine.share(np.zeros((1, WIDTH), np.float32))
     engine._looked, engine._era = -10.0, engine._era + 1
     with pytest.raises(Unavailable, match="the node of this machine has ended"):
-        engine.begin(0, "search", shared, 1, 0, 0)
+        engine.begin(0, Call(Shard.search, shared, 1, 0, 0))
     monkeypatch.undo()
     engine.kill()
 

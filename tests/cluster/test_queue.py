@@ -9,9 +9,9 @@ import pytest
 from tests.cluster.streams import WIDTH, here, stream, vocabulary
 from tests.cluster.test_spread import datastore_of, lines, on_shards, shards, words_of
 from tests.memory.texts import CONFIG, some_text, toy_model
-from unbounded.cluster import Engine, Here, Sharded
+from unbounded.cluster import Call, Engine, Here, Shard, Sharded
 from unbounded.cluster import rpc_client as calls_module
-from unbounded.cluster.engine import Pending
+from unbounded.cluster.engine import Pending, T
 from unbounded.cluster.messages import Piece
 from unbounded.cluster.queue import Queue, own_queue, queues_of, some_waits
 from unbounded.errors import EngineError, StoreError, Unavailable
@@ -40,7 +40,7 @@ class Failing(Engine):
     def share(self, array: Any) -> Any:
         return array
 
-    def begin(self, shard: int, method: str, *args: Any) -> Pending:
+    def begin(self, shard: int, call: Call[T]) -> Pending[T]:
         def fail() -> Any:
             raise Unavailable(f"shard {shard} was told not to answer")
 
@@ -49,12 +49,19 @@ class Failing(Engine):
 
         if shard in self.lost:
             return fail
-        if shard in self.full and method == "append":
+        if shard in self.full and call.name == "append":
             return no_room
-        return self.inner.begin(shard, method, *args)
+        return self.inner.begin(shard, call)
 
     def revive(self, shard: int) -> None:
         self.revived += 1
+
+    def answers(self, shard: int) -> bool:
+        self.revive(shard)
+        return shard not in self.lost
+
+    def close(self) -> None:
+        pass
 
     def gone(self) -> str | None:
         return "nobody answers" if len(self.lost) == self.count else None
@@ -296,7 +303,7 @@ def test_a_reader_killed_while_the_queue_holds_things(tmp_path: Path) -> None:
     next(stream)
     engine.lost = {1}
     next(stream)
-    datastore_of(memory)._calls.answer(1, "held", "")
+    datastore_of(memory)._calls.answer(1, Call(Shard.held, ""))
     assert queue.waiting(1) > 0
     # As kill -9 leaves it: closing writes nothing.
     queue.close()

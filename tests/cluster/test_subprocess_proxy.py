@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from tests.cluster.streams import WIDTH, here, stream, vocabulary
-from unbounded.cluster import Engine, Sharded
+from unbounded.cluster import Call, Engine, Shard, Sharded
 from unbounded.cluster import rpc_client as calls_module
-from unbounded.cluster.engine import Pending
+from unbounded.cluster.engine import Pending, T
 from unbounded.cluster.queue import own_queue
 from unbounded.cluster.subprocess_proxy import SubprocessProxy
 from unbounded.errors import EngineError, Unavailable
@@ -57,11 +57,11 @@ class Ending(Engine):
         self._end_at("share")
         return self.inner.share(array)
 
-    def begin(self, shard: int, method: str, *args: Any) -> Pending:
+    def begin(self, shard: int, call: Call[T]) -> Pending[T]:
         self._end_at("begin")
-        pending = self.inner.begin(shard, method, *args)
+        pending = self.inner.begin(shard, call)
 
-        def answer() -> Any:
+        def answer() -> T:
             self._end_at("answer")
             return pending()
 
@@ -70,6 +70,17 @@ class Ending(Engine):
     def revive(self, shard: int) -> None:
         self._end_at("revive")
         self.inner.revive(shard)
+
+    def gone(self) -> str | None:
+        return None
+
+    def answers(self, shard: int) -> bool:
+        self.revive(shard)
+        self.begin(shard, Call(Shard.held, ""))()
+        return True
+
+    def close(self) -> None:
+        pass
 
 
 def check(how: Path) -> None:

@@ -1,6 +1,7 @@
 """A memory beyond one machine: shards on a distributed engine; the only folder that imports ray."""
 
 from unbounded.cluster.engine import Address as Address
+from unbounded.cluster.engine import Call as Call
 from unbounded.cluster.engine import Engine as Engine
 from unbounded.cluster.engine import Here as Here
 from unbounded.cluster.messages import Place as Place

@@ -8,9 +8,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, final
 
-from unbounded.cluster.engine import PATIENCE, Address, Engine, Pending
+from unbounded.cluster.engine import PATIENCE, Address, Call, Engine, Pending, T
 from unbounded.cluster.on_ray import OnRay, connect
-from unbounded.cluster.shard import KINDS
+from unbounded.cluster.shard import KINDS, Shard
 from unbounded.cluster.sharded import Sharded
 from unbounded.cluster.subprocess_proxy import SubprocessProxy
 from unbounded.corpus import Vocabulary
@@ -69,7 +69,7 @@ def opened(
     settled = {**about, "shards": count}
     check = partial(where.check, 1.0)
     engine = OnRay(folder, settled, count, threads=threads, patience=patience, check=check)
-    for shard, stats in enumerate(engine.every("stats")):
+    for shard, stats in enumerate(engine.every(Call(Shard.stats))):
         for name in ("model", "width", "index", "exact"):
             if stats[name] != about[name]:
                 raise EngineError(
@@ -122,7 +122,7 @@ def scratch(
     finally:
         for engine in engines:
             with suppress(EngineError):
-                engine.every("remove")
+                engine.every(Call(Shard.remove))
             if isinstance(engine, OnRay):
                 engine.kill()
         shutil.rmtree(folder, ignore_errors=True)
@@ -150,12 +150,24 @@ class MultiEngine(Engine):
         """The array: nothing is asked of several memories at once."""
         return array
 
-    def begin(self, shard: int, method: str, *args: Any) -> Pending:
+    def begin(self, shard: int, call: Call[T]) -> Pending[T]:
         """Of that memory's shard."""
         engine, number = self._places[shard]
-        return engine.begin(number, method, *args)
+        return engine.begin(number, call)
 
     def revive(self, shard: int) -> None:
         """Of that memory's shard."""
         engine, number = self._places[shard]
         engine.revive(number)
+
+    def gone(self) -> str | None:
+        """Not known here."""
+        return None
+
+    def answers(self, shard: int) -> bool:
+        """Of that memory's shard."""
+        engine, number = self._places[shard]
+        return engine.answers(number)
+
+    def close(self) -> None:
+        """Nothing: the process stays joined."""

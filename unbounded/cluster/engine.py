@@ -5,24 +5,54 @@ import socket
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, final
 
 from unbounded.cluster.shard import Shard
 from unbounded.errors import SettingError, Unavailable
 
-Pending = Callable[[], Any]
+P = ParamSpec("P")
+T = TypeVar("T")
+
+Pending = Callable[[], T]
 """Gives the answer of a call that was begun, and waits for it; `Unavailable` if the shard died."""
 
 PATIENCE = 60.0
 """Seconds for which a shard may be away before reading stops, or goes on without it."""
 
-QUICK = ("search", "append", "held", "where", "words")
-"""Calls that a shard must answer in that time. Others take as long as they take: a large shard
-forgets, or is started again."""
+_QUICK = ("search", "append", "held", "where", "words")
+
+
+@final
+class Call(Generic[T]):
+    """A method of a shard and what to give it: can be sent, and sent again.
+
+    >>> Call(Shard.held, "a.txt").name
+    'held'
+    """
+
+    def __init__(
+        self, method: Callable[Concatenate[Shard, P], T], *args: P.args, **named: P.kwargs
+    ) -> None:
+        self.name: str = method.__name__
+        self.args: tuple[Any, ...] = args
+        assert not named, "what is given goes by its place"
+
+    @property
+    def quick(self) -> bool:
+        """Whether a shard must answer in the time that it may be unavailable.
+
+        Others take as long as they take: a large shard forgets, or is started again.
+        """
+        return self.name in _QUICK
+
+    def on(self, shard: Any) -> T:
+        """What a shard of this process answers, or one that stands in for it."""
+        answer: T = getattr(shard, self.name)(*self.args)
+        return answer
 
 
 class Engine(ABC):
-    """Calls the methods of shards by name. Calls to one shard are carried out in their order."""
+    """Carries calls to shards. Those to one shard are carried out in their order."""
 
     count: int
     """How many shards there are."""
@@ -32,33 +62,39 @@ class Engine(ABC):
         """What to hand to several shards in the place of an array, so that it travels once."""
 
     @abstractmethod
-    def begin(self, shard: int, method: str, *args: Any) -> Pending:
+    def begin(self, shard: int, call: Call[T]) -> Pending[T]:
         """Begin a call, and do not wait."""
 
     @abstractmethod
     def revive(self, shard: int) -> None:
         """Make sure that a shard that was away is coming back; does not wait for it."""
 
+    @abstractmethod
     def gone(self) -> str | None:
-        """Why the engine as a whole is away, if that is known."""
-        return None
+        """Why the engine as a whole is unavailable, if that is known."""
 
+    @abstractmethod
     def answers(self, shard: int) -> bool:
-        """Whether a shard that was away answers now; does not wait for long."""
-        try:
-            self.revive(shard)
-            self.begin(shard, "held", "")()
-        except Unavailable:
-            return False
-        return True
+        """Whether a shard that was unavailable answers now; does not wait for long."""
 
-    def close(self) -> None:  # noqa: B027 - most have nothing to do
+    @abstractmethod
+    def close(self) -> None:
         """Let go of the engine; the shards stay."""
 
-    def every(self, method: str, *args: Any) -> list[Any]:
-        """What all shards answer; stops at the first that is away."""
-        begun = [self.begin(shard, method, *args) for shard in range(self.count)]
+    @final
+    def every(self, call: Call[T]) -> list[T]:
+        """What all shards answer; stops at the first that is unavailable."""
+        begun = [self.begin(shard, call) for shard in range(self.count)]
         return [pending() for pending in begun]
+
+
+def failing(error: Unavailable) -> Pending[Any]:
+    """A call that could not be begun."""
+
+    def fail() -> Any:
+        raise error
+
+    return fail
 
 
 @final
@@ -73,13 +109,24 @@ class Here(Engine):
         """The array."""
         return array
 
-    def begin(self, shard: int, method: str, *args: Any) -> Pending:
+    def begin(self, shard: int, call: Call[T]) -> Pending[T]:
         """Call at once."""
-        answer = getattr(self.shards[shard], method)(*args)
+        answer = call.on(self.shards[shard])
         return lambda: answer
 
     def revive(self, shard: int) -> None:
         """Nothing: it is here or nobody is."""
+
+    def gone(self) -> str | None:
+        """Never."""
+        return None
+
+    def answers(self, shard: int) -> bool:
+        """Always."""
+        return True
+
+    def close(self) -> None:
+        """Nothing."""
 
 
 _FORM = re.compile(r"ray://(?:(local)|([\w.\-]+):(\d{1,5}))(?:\?shards=(\d+))?")

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
 
-from unbounded.cluster.engine import PATIENCE, QUICK, Address, Engine, Pending
+from unbounded.cluster.engine import PATIENCE, Address, Call, Engine, Pending, T, failing
 from unbounded.cluster.shard import Shard
 from unbounded.errors import EngineError, MissingExtra, Unavailable, UnboundedError
 
@@ -240,14 +240,14 @@ class OnRay(Engine):
             arg.reference, arg.era = self._ray.put(arg.array), self._era
         return arg.reference
 
-    def begin(self, shard: int, method: str, *args: Any) -> Pending:
+    def begin(self, shard: int, call: Call[T]) -> Pending[T]:
         """Send the call."""
+        method = getattr(self._shards[shard], call.name)
         try:
-            answer = getattr(self._shards[shard], method).remote(*map(self._given, args))
+            answer = method.remote(*map(self._given, call.args))
         except self._ray.exceptions.RayActorError as error:
-            return _failing(Unavailable(str(error)))
-        # What others take as long as they take: a large shard forgets, or is started again.
-        patience = self._patience if method in QUICK else None
+            return failing(Unavailable(str(error)))
+        patience = self._patience if call.quick else None
         return lambda: self._get(shard, answer, patience)
 
     def _get(self, shard: int, answer: Any, patience: float | None) -> Any:
@@ -290,14 +290,14 @@ class OnRay(Engine):
         except (Unavailable, self._ray.exceptions.RayActorError):
             return False
 
+    def gone(self) -> str | None:
+        """Not known here."""
+        return None
+
+    def close(self) -> None:
+        """Nothing: the process stays joined."""
+
     def kill(self) -> None:
         """End all shards of this memory on the cluster; their folders stay."""
         for actor in self._shards:
             self._ray.kill(actor)
-
-
-def _failing(error: Unavailable) -> Pending:
-    def fail() -> Any:
-        raise error
-
-    return fail

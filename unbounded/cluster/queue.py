@@ -7,6 +7,7 @@ from typing import Any, final
 
 import numpy as np
 
+from unbounded.cluster.engine import Call, T
 from unbounded.cluster.messages import DRAINED, ENTRIES, Found, Piece, from_payload, to_payload
 from unbounded.cluster.shard_files import GENERATION, drop_kept, founded, keep, kept, names_kept
 from unbounded.errors import EngineError, StoreError, Unavailable
@@ -217,14 +218,13 @@ class DegradedShard:
     def __init__(self, shard: int, queue: Queue) -> None:
         self._shard, self._queue = shard, queue
 
-    def answer(self, method: str, *args: Any) -> Any:
-        """What a shard would be asked by that name; refuses what only the shard can do."""
-        found = getattr(self, method, None)
-        if found is None:
+    def answer(self, call: Call[T]) -> T:
+        """In the place of the shard; refuses what only the shard can do."""
+        if not hasattr(self, call.name):
             raise Unavailable(
-                f"shard {self._shard} is away, and {method!r} needs it; try again later"
+                f"shard {self._shard} is away, and {call.name!r} needs it; try again later"
             )
-        return found(*args)
+        return call.on(self)
 
     def append(self, pieces: Sequence[Piece]) -> int:
         """Into the queue; nothing of it can be found until the shard has it."""

@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from unbounded.cluster.engine import Engine
+from unbounded.cluster.engine import Call, Engine
 from unbounded.cluster.messages import Piece
+from unbounded.cluster.shard import Shard
 from unbounded.errors import EngineError
 
 AT_ONCE = 4096
@@ -19,15 +20,17 @@ def move(source: Engine, target: Engine, show: Callable[[int], None] = lambda do
     """Bring all entries over; how many there are. What is there already is not sent again."""
     done = 0
     for document, length in sorted(lengths(source).items()):
-        held = target.every("held", document)
+        held = target.every(Call(Shard.held, document))
         there = min(each * target.count + shard for shard, each in enumerate(held))
         start = there // AT_ONCE * AT_ONCE
         done += min(start, length)
         for first in range(start, length, AT_ONCE):
             last = min(first + AT_ONCE, length)
-            pieces = [p for part in source.every("entries", document, first, last) for p in part]
+            pieces = [
+                p for part in source.every(Call(Shard.entries, document, first, last)) for p in part
+            ]
             begun = [
-                target.begin(shard, "append", dealt(pieces, shard, target.count))
+                target.begin(shard, Call(Shard.append, dealt(pieces, shard, target.count)))
                 for shard in range(target.count)
             ]
             for pending in begun:
@@ -41,7 +44,7 @@ def move(source: Engine, target: Engine, show: Callable[[int], None] = lambda do
 def lengths(engine: Engine) -> dict[str, int]:
     """How many entries of each document all shards have together."""
     total: dict[str, int] = {}
-    for stats in engine.every("stats"):
+    for stats in engine.every(Call(Shard.stats)):
         for document, count in stats["documents"].items():
             total[document] = total.get(document, 0) + count
     return total
@@ -100,7 +103,7 @@ def verify(source: Engine, target: Engine) -> None:
 
 
 def _sample(engine: Engine, document: str, first: int) -> dict[int, tuple[str, bytes]]:
-    parts = engine.every("entries", document, first, first + 8)
+    parts = engine.every(Call(Shard.entries, document, first, first + 8))
     return {
         piece.first + i * piece.step: (word, piece.keys[i].tobytes())
         for part in parts
@@ -113,7 +116,7 @@ def gathered(engine: Engine, document: str, length: int) -> Iterator[Piece]:
     """A document of so many words, some of them at a time; what was read at one time together."""
     for first in range(0, length, AT_ONCE):
         last = min(first + AT_ONCE, length)
-        parts = [p for part in engine.every("texts", document, first, last) for p in part]
+        parts = [p for part in engine.every(Call(Shard.texts, document, first, last)) for p in part]
         yield from dealt(parts, 0, 1)
 
 

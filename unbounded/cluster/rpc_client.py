@@ -3,11 +3,12 @@
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, final
+from typing import final
 
-from unbounded.cluster.engine import Engine, Pending
+from unbounded.cluster.engine import Call, Engine, Pending, T
 from unbounded.cluster.messages import Piece
 from unbounded.cluster.queue import DegradedShard, Queue
+from unbounded.cluster.shard import Shard
 from unbounded.errors import EngineError, StoreError, Unavailable
 
 RETRY = 5.0
@@ -45,7 +46,7 @@ class RpcClient:
         """How often a shard was away and was asked again."""
         self._patience = patience
         self._queue, self._say = queue, say
-        self.unacknowledged: list[deque[tuple[list[Piece], Pending]]] = [
+        self.unacknowledged: list[deque[tuple[list[Piece], Pending[int]]]] = [
             deque() for _ in range(engine.count)
         ]
         self.held = [0 for _ in range(engine.count)]
@@ -63,7 +64,7 @@ class RpcClient:
                 left = list(self.away) if gone is None else range(self.count)
                 self.away = {}
                 self._leave_out(left, gone or "no answer", queue)
-        self.held = [int(stats["entries"]) for stats in self.every("stats")]
+        self.held = [int(stats["entries"]) for stats in self.every(Call(Shard.stats))]
 
     @property
     def waiting(self) -> int:
@@ -71,23 +72,23 @@ class RpcClient:
         queue = self._queue
         return 0 if queue is None else sum(queue.waiting(shard) for shard in queue.shards)
 
-    def begin(self, shard: int, method: str, *args: Any) -> Pending:
+    def begin(self, shard: int, call: Call[T]) -> Pending[T]:
         """Begin a call, and do not wait."""
         if shard in self.away:
-            answer = self.away[shard].answer(method, *args)
+            answer = self.away[shard].answer(call)
             return lambda: answer
-        return self.engine.begin(shard, method, *args)
+        return self.engine.begin(shard, call)
 
-    def every(self, method: str, *args: Any) -> list[Any]:
+    def every(self, call: Call[T]) -> list[T]:
         """What all shards answer."""
-        begun = [self.begin(shard, method, *args) for shard in range(self.count)]
-        return [self.answer(i, method, *args, begun=each) for i, each in enumerate(begun)]
+        begun = [self.begin(shard, call) for shard in range(self.count)]
+        return [self.answer(shard, call, each) for shard, each in enumerate(begun)]
 
-    def answer(self, shard: int, method: str, *args: Any, begun: Pending | None = None) -> Any:
+    def answer(self, shard: int, call: Call[T], begun: Pending[T] | None = None) -> T:
         """What a shard answers, once it has all that was handed to it before."""
         # Who waited for one shard does not wait for the next.
         deadline = time.monotonic() + (0 if self.away else self._patience)
-        pending = begun or self.begin(shard, method, *args)
+        pending = begun or self.begin(shard, call)
         while shard not in self.away:
             try:
                 answer = pending()
@@ -114,13 +115,13 @@ class RpcClient:
                     continue
                 again = [pieces for pieces, _ in self.unacknowledged[shard]]
                 self.unacknowledged[shard] = deque((p, self._append(shard, p)) for p in again)
-                pending = self.engine.begin(shard, method, *args)
+                pending = self.engine.begin(shard, call)
             except StoreError as error:
                 # Its disk is full, or broken.
                 if self._queue is None:
                     raise
                 self._leave_out([shard], str(error), self._queue)
-        return self.away[shard].answer(method, *args)
+        return self.away[shard].answer(call)
 
     def _acknowledge(self, shard: int) -> None:
         """Hear what became of all that was handed to a shard."""
@@ -129,8 +130,8 @@ class RpcClient:
             self.held[shard] = int(queue[0][1]())
             queue.popleft()
 
-    def _append(self, shard: int, pieces: list[Piece]) -> Pending:
-        return self.begin(shard, "append", pieces)
+    def _append(self, shard: int, pieces: list[Piece]) -> Pending[int]:
+        return self.begin(shard, Call(Shard.append, pieces))
 
     def hand_on(self, pieces: Sequence[list[Piece]]) -> None:
         """Hand pieces to each shard, and do not wait unless too many are on their way."""
@@ -143,7 +144,7 @@ class RpcClient:
             self.held[shard] += sum(len(piece.words) for piece in mine)
         for shard in range(self.count):
             if len(self.unacknowledged[shard]) > _UNACKNOWLEDGED:
-                self.answer(shard, "held", "")
+                self.answer(shard, Call(Shard.held, ""))
 
     # Going on without.
 
@@ -180,7 +181,7 @@ class RpcClient:
         self._retry = time.monotonic() + self._wait
         for shard in back:
             del self.away[shard]
-            self.held[shard] = int(self.answer(shard, "stats")["entries"])
+            self.held[shard] = int(self.answer(shard, Call(Shard.stats))["entries"])
         if back:
             told = f"{sum(back.values()):,} words that waited"
             self._say(f"{_named(list(back), self.count)} back, and told {told}")
@@ -193,7 +194,7 @@ class RpcClient:
         for piece in queue.pieces(shard):
             name = piece.document
             if name not in held:
-                held[name] = int(self.engine.begin(shard, "held", name)())
+                held[name] = int(self.engine.begin(shard, Call(Shard.held, name))())
             if piece.ordinal > held[name]:
                 # What came before has been forgotten since.
                 lost[name] = lost.get(name, 0) + len(piece.words)
@@ -201,12 +202,12 @@ class RpcClient:
             held[name] = max(held[name], piece.ordinal + len(piece.words))
             batch.append(piece)
             if len(batch) == _TOGETHER:
-                self.engine.begin(shard, "append", batch)()
+                self.engine.begin(shard, Call(Shard.append, batch))()
                 batch = []
-        self.engine.begin(shard, "append", batch)()
+        self.engine.begin(shard, Call(Shard.append, batch))()
         if shard == 0:
             for name, data in queue.taken().items():
-                self.engine.begin(shard, "keep", name, data)()
+                self.engine.begin(shard, Call(Shard.keep, name, data))()
             queue.let_go()
         told = queue.waiting(shard) - sum(lost.values())
         queue.drained(shard)

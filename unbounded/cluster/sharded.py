@@ -7,11 +7,12 @@ from typing import Any, final
 
 import numpy as np
 
-from unbounded.cluster.engine import PATIENCE, Engine, Pending
+from unbounded.cluster.engine import PATIENCE, Call, Engine, Pending, T
 from unbounded.cluster.messages import Found, Merged, Place
 from unbounded.cluster.queue import Queue
 from unbounded.cluster.recent import Recent
 from unbounded.cluster.rpc_client import RpcClient
+from unbounded.cluster.shard import Shard
 from unbounded.corpus import Vocabulary
 from unbounded.datastore import Neighbors, Votes
 from unbounded.datastore.datastore import Remote, checked_pairs, stacked
@@ -26,7 +27,7 @@ fewer, the more calls; the more, the longer the exact search of what is still he
 # Of k neighbors a shard has k/S on the average; so many deviations more are asked of it.
 _DEVIATIONS = 4
 
-_Asked = tuple[tuple[Any, ...], Pending]
+_Asked = tuple[Call[Found], Pending[Found]]
 """A call to a shard, should it have to be made again, and its answer."""
 
 
@@ -182,13 +183,14 @@ class Sharded(Remote):
         shared, share = self._calls.engine.share(queries), self._share_of(k)
         asked = []
         for shard in range(self._calls.count):
-            call = ("search", shared, share, self._epochs[shard], len(self._tables[shard]))
-            asked.append((call, self._calls.begin(shard, *call)))
+            known = self._epochs[shard], len(self._tables[shard])
+            call = Call(Shard.search, shared, share, *known)
+            asked.append((call, self._calls.begin(shard, call)))
         return asked
 
-    def _found(self, shard: int, call: tuple[Any, ...], begun: Pending | None = None) -> Found:
+    def _found(self, shard: int, call: Call[Found], begun: Pending[Found] | None = None) -> Found:
         """What a shard found; whatever new words it tells are looked up."""
-        found: Found = self._calls.answer(shard, *call, begun=begun)
+        found = self._calls.answer(shard, call, begun)
         if found.epoch != self._epochs[shard]:
             self._epochs[shard], self._tables[shard] = found.epoch, np.empty(0, np.int64)
         if found.fresh:
@@ -225,7 +227,7 @@ class Sharded(Remote):
             if len(rows):
                 self.asked_again += len(rows)
                 known = self._epochs[shard], len(self._tables[shard])
-                all_of = self._found(shard, ("search", queries[rows], k, *known))
+                all_of = self._found(shard, Call(Shard.search, queries[rows], k, *known))
                 answers[shard], again = answers[shard].with_rows(rows, all_of), True
         found = merged() if again else found
         return Neighbors(found.squared, found.words.astype(np.int64), found.positions)
@@ -249,12 +251,12 @@ class Sharded(Remote):
         """Return once every pair is on disk."""
         if len(self._recent):
             self._send()
-        self._calls.every("held", "")
+        self._calls.every(Call(Shard.held, ""))
         self._calls.try_again()
 
-    def answer(self, shard: int, method: str, *args: Any) -> Any:
+    def answer(self, shard: int, call: Call[T]) -> T:
         """What a shard answers, once it has all that was handed to it before."""
-        return self._calls.answer(shard, method, *args)
+        return self._calls.answer(shard, call)
 
     # Provenance and forgetting.
 
@@ -264,7 +266,7 @@ class Sharded(Remote):
         They differ where a writer was stopped while some shards had more than others.
         """
         count = self._calls.count
-        held = self._calls.every("held", document)
+        held = self._calls.every(Call(Shard.held, document))
         ends = [(each - 1) * count + shard + 1 for shard, each in enumerate(held) if each]
         return min(each * count + i for i, each in enumerate(held)), max(ends, default=0)
 
@@ -279,14 +281,14 @@ class Sharded(Remote):
         for shard in range(count):
             mine = [p for p in positions if p < first_own and p % count == shard]
             if mine:
-                found = self.answer(shard, "where", [p // count for p in mine])
+                found = self.answer(shard, Call(Shard.where, [p // count for p in mine]))
                 out.update(zip(mine, found, strict=True))
         return [out[position] for position in positions]
 
     def words_of(self, document: str, start: int, stop: int) -> list[str]:
         """The words of a document from one position to before another, as far as shards have it."""
         found: dict[int, str] = {}
-        for part in self._calls.every("words", document, max(start, 0), stop):
+        for part in self._calls.every(Call(Shard.words, document, max(start, 0), stop)):
             found |= part
         return [found[position] for position in sorted(found)]
 
@@ -294,7 +296,7 @@ class Sharded(Remote):
         """Be as if documents had never been read, on every shard; how many entries are gone."""
         self.flush()
         self.check_available()
-        gone = sum(map(int, self._calls.every("forget", documents, parts)))
+        gone = sum(map(int, self._calls.every(Call(Shard.forget, documents, parts))))
         self._calls.held = [int(stats["entries"]) for stats in self.stats()]
         return gone
 
@@ -310,7 +312,7 @@ class Sharded(Remote):
 
     def stats(self) -> list[dict[str, Any]]:
         """What each shard says of itself."""
-        return self._calls.every("stats")
+        return self._calls.every(Call(Shard.stats))
 
     # The state is on the shards.
 

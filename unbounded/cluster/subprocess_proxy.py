@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any, final
 
-from unbounded.cluster.engine import QUICK, Engine, Pending
+from unbounded.cluster.engine import Call, Engine, Pending, T, failing
 from unbounded.errors import EngineError, MissingExtra, Unavailable, UnboundedError
 
 _START_PATIENCE = 120.0
@@ -122,24 +122,26 @@ class SubprocessProxy(Engine):
         self._shares += 1
         return _Shared(self._shares, array)
 
-    def begin(self, shard: int, method: str, *args: Any) -> Pending:
+    def begin(self, shard: int, call: Call[T]) -> Pending[T]:
         """Send the call."""
         self._calls += 1
         number, process = self._calls, self._process
         try:
-            for arg in args:
+            for arg in call.args:
                 if isinstance(arg, _Shared) and arg.number not in self._shared:
                     self._send("share", arg.number, arg.array)
                     self._shared.append(arg.number)
-            self._send("begin", number, shard, method, args)
+            self._send("begin", number, shard, call)
         except Unavailable as error:
-            return _failing(error)
+            return failing(error)
 
-        def pending() -> Any:
+        def pending() -> T:
             if process is not self._process:
                 raise Unavailable(f"shard {shard} is away")
             # Somewhat longer than the other process waits.
-            return self._ask(1.5 * self._patience + 5 if method in QUICK else None, "get", number)
+            patience = 1.5 * self._patience + 5 if call.quick else None
+            answer: T = self._ask(patience, "get", number)
+            return answer
 
         return pending
 
@@ -170,19 +172,12 @@ class SubprocessProxy(Engine):
         self._end("closed")
 
 
-def _failing(error: Unavailable) -> Pending:
-    def fail() -> Any:
-        raise error
-
-    return fail
-
-
 def _serve(pipe: Connection, join: Callable[[], Engine]) -> None:
     """The other process: carry out what comes through the pipe until it is closed."""
     # What is to be said of an engine that ends the reader says.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     engine: Engine | None = None
-    begun: dict[int, Pending] = {}
+    begun: dict[int, Pending[Any]] = {}
     shared: dict[int, Any] = {}
 
     def carry_out(what: str, *args: Any) -> Any:
@@ -205,9 +200,11 @@ def _serve(pipe: Connection, join: Callable[[], Engine]) -> None:
                 while len(shared) > _SHARED:
                     del shared[min(shared)]
             elif what == "begin":
-                number, shard, method, given = args
-                full = [shared[arg.number] if isinstance(arg, _Shared) else arg for arg in given]
-                begun[number] = engine.begin(shard, method, *full)
+                number, shard, call = args
+                call.args = tuple(
+                    shared[arg.number] if isinstance(arg, _Shared) else arg for arg in call.args
+                )
+                begun[number] = engine.begin(shard, call)
                 # What was expected and did not come is never asked for.
                 while len(begun) > 64 + 16 * engine.count:
                     del begun[min(begun)]

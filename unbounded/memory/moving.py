@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from unbounded.cluster import Engine
+from unbounded.cluster import Call, Engine, Shard
 from unbounded.cluster.connecting import NAME, described, opened
 from unbounded.cluster.resharding import dealt, lengths, move
 from unbounded.corpus import Block
@@ -64,9 +64,9 @@ def _between_shards(source: Path, target: Path, engine: str, show: Callable[[int
     about = {name: had[name] for name in had if name != "shards"}
     old = opened(source, engine.partition("?")[0], about)
     new = opened(target, engine, about)
-    kept = old.begin(0, "kept", LEARNED)()
+    kept = old.begin(0, Call(Shard.kept, LEARNED))()
     if kept is not None:
-        new.begin(0, "keep", LEARNED, kept)()
+        new.begin(0, Call(Shard.keep, LEARNED, kept))()
     return move(old, new, show)
 
 
@@ -101,7 +101,11 @@ def _into(local: LocalBackend, shards: Engine, show: Callable[[int], None]) -> i
         done += min(there.get(name, 0), length)
         for first in range(there.get(name, 0), length, BLOCK):
             last = min(first + BLOCK, length)
-            parts = [piece for part in shards.every("entries", name, first, last) for piece in part]
+            parts = [
+                piece
+                for part in shards.every(Call(Shard.entries, name, first, last))
+                for piece in part
+            ]
             for piece in dealt(parts, 0, 1):
                 when = datetime.fromtimestamp(piece.time, UTC)
                 block = Block(list(piece.words), (name,), np.zeros_like(piece.lines), piece.lines)
@@ -152,7 +156,7 @@ def _compare(words: dict[str, list[str]], shards: Engine) -> None:
         name = names[number]
         first = int(random.integers(0, len(words[name])))
         found: dict[int, str] = {}
-        for part in shards.every("words", name, first, first + 8):
+        for part in shards.every(Call(Shard.words, name, first, first + 8)):
             found |= part
         if [found[at] for at in sorted(found)] != words[name][first : first + 8]:
             raise EngineError(

@@ -9,8 +9,8 @@ from typing import Any, final
 
 import numpy as np
 
-from unbounded.cluster import Engine, Sharded
-from unbounded.cluster.engine import PATIENCE
+from unbounded.cluster import Call, Engine, Shard, Sharded
+from unbounded.cluster.engine import PATIENCE, T
 from unbounded.cluster.queue import Queue
 from unbounded.cluster.resharding import gathered, lengths, lines_of
 from unbounded.corpus import Block, Vocabulary
@@ -200,11 +200,11 @@ class ShardedBackend(Backend):
         file = io.BytesIO()
         state = {"size": np.array([self._size]), **self._online.state()}
         np.savez(file, **state)  # type: ignore[arg-type]
-        self.datastore.answer(0, "keep", LEARNED, file.getvalue())
+        self.datastore.answer(0, Call(Shard.keep, LEARNED, file.getvalue()))
 
     def _load(self) -> None:
         """Believe whom the last reader believed."""
-        data = self.datastore.answer(0, "kept", LEARNED)
+        data = self.datastore.answer(0, Call(Shard.kept, LEARNED))
         if data is None:
             return
         with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
@@ -236,7 +236,7 @@ class ShardedBackend(Backend):
     def _latest(self) -> dict[str, float]:
         """When something was last read of each document."""
         latest: dict[str, float] = {}
-        for part in self.engine.every("latest"):
+        for part in self.engine.every(Call(Shard.latest)):
             for name, time in part.items():
                 latest[name] = max(latest.get(name, 0.0), time)
         return latest
@@ -257,14 +257,14 @@ class ShardedBackend(Backend):
         }
 
     def _noted_files(self) -> dict[str, tuple[str, int]]:
-        data = self.datastore.answer(0, "kept", FILES)
+        data = self.datastore.answer(0, Call(Shard.kept, FILES))
         noted = {} if data is None else json.loads(data)
         return {name: (checksum, words) for name, (checksum, words) in noted.items()}
 
     def note_file(self, name: str, checksum: str, words: int) -> None:
         """Keep it on the first shard."""
         noted = {**self._noted_files(), name: (checksum, words)}
-        self.datastore.answer(0, "keep", FILES, json.dumps(noted).encode())
+        self.datastore.answer(0, Call(Shard.keep, FILES, json.dumps(noted).encode()))
 
     # Forgetting, and care.
 
@@ -281,7 +281,7 @@ class ShardedBackend(Backend):
         gone = self.datastore.forget(names, parts=named)
         left = {n: file for n, file in noted.items() if words_under(n, there) and n not in names}
         if left:
-            self.datastore.answer(0, "keep", FILES, json.dumps(left).encode())
+            self.datastore.answer(0, Call(Shard.keep, FILES, json.dumps(left).encode()))
         for name in names:
             self._places.pop(name, None)
         self._document = None
@@ -317,7 +317,7 @@ class ShardedBackend(Backend):
 
     def compact(self) -> tuple[int, int]:
         """Write journal and snapshot of every shard anew."""
-        sizes = self._every("compact")
+        sizes = self._every(Call(Shard.compact))
         return sum(before for before, _ in sizes), sum(after for _, after in sizes)
 
     def view(self) -> "ShardedBackend":
@@ -332,10 +332,10 @@ class ShardedBackend(Backend):
         """Every checksum on every shard again."""
         if deep:
             raise SettingError("shards have no network to read again with; leave --deep out")
-        return [Finding(*each) for part in self._every("check") for each in part]
+        return [Finding(*each) for part in self._every(Call(Shard.check)) for each in part]
 
-    def _every(self, method: str) -> list[Any]:
-        return [self.datastore.answer(shard, method) for shard in range(self.engine.count)]
+    def _every(self, call: Call[T]) -> list[T]:
+        return [self.datastore.answer(shard, call) for shard in range(self.engine.count)]
 
     def stats(self) -> dict[str, Any]:
         """Entries, words, documents and bytes, in all and by shard."""

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import final
 
-from unbounded.cluster import Address, Engine
+from unbounded.cluster import Address, Call, Engine, Shard
 from unbounded.cluster.connecting import NAME, described, opened_all
 from unbounded.cluster.subprocess_proxy import SubprocessProxy
 from unbounded.errors import Unavailable, UnboundedError
@@ -92,7 +92,7 @@ class Watch:
         try:
             if self._bridge.gone() is not None:
                 self._bridge.revive(number)
-            found = self._bridge.begin(number, "stats")()
+            found = self._bridge.begin(number, Call(Shard.stats))()
         except Unavailable:
             self._bridge.revive(number)
             return ShardFigures(memory, shard, False)
