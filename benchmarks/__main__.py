@@ -133,7 +133,6 @@ def serve(
     direct: Annotated[
         float, typer.Option(min=1, help="How long the library is, each time.")
     ] = 15.0,
-    batching: Annotated[bool, typer.Option(help="As 'unbounded serve' has it.")] = True,
     threads: Threads = CORES,
     json_file: JsonFile = None,
 ) -> None:
@@ -151,7 +150,6 @@ def serve(
         seconds=seconds,
         threads=threads,
         direct=direct,
-        options=() if batching else ("--no-batching",),
         say=say,
     )
     if json_file is not None:

@@ -31,7 +31,6 @@ def bench_serve(
     seconds: float,
     threads: int,
     direct: float,
-    options: tuple[str, ...] = (),
     say: Say = lambda line: None,
 ) -> dict[str, Any]:
     """The figures of one run: direct, the service with a kill -9 half-way, and direct again."""
@@ -43,13 +42,13 @@ def bench_serve(
             library.run(direct, 1)
             before = {n: library.run(direct, n) for n in sorted({1, threads})}
             say(f"library: {before} words a second by threads")
-            service = _Service(place / "shelf", model, threads, options)
+            service = _Service(place / "memories", model, threads)
             try:
                 figures = asyncio.run(_under_load(service, users, memories, texts, seconds, say))
             finally:
                 service.kill()
             after = {n: library.run(direct, n) for n in sorted({1, threads})}
-        found = _what_is_there(place / "shelf", loaded, memories)
+        found = _what_is_there(place / "memories", loaded, memories)
     tally: Tally = figures.pop("tally")
     best = max((before[n] + after[n]) / 2 for n in before)
     lost = [
@@ -124,9 +123,9 @@ class _Direct:
 class _Service:
     """The command in a process of its own, which can be killed and started again."""
 
-    def __init__(self, root: Path, model: Path, threads: int, options: tuple[str, ...]) -> None:
+    def __init__(self, root: Path, model: Path, threads: int) -> None:
         self._words = [sys.executable, "-m", "unbounded", "serve", str(root), "--model", str(model)]
-        self._words += ["--threads", str(threads), "--quiet", *options]
+        self._words += ["--threads", str(threads), "--quiet"]
         self._port = 0
         self._child: subprocess.Popen[str] | None = None
 

@@ -14,7 +14,7 @@ import pytest
 from tests.cluster.nodes import cluster
 from tests.e2e.test_command_line import assert_fails, unbounded
 from tests.lm.test_training import NETWORK
-from tests.serve.living import Client, living
+from tests.serve.running_service import Client, in_thread
 from unbounded.corpus import Tokenizer, demo_text, read_sentences
 from unbounded.lm import TrainingConfig, load_model, train_model, training_text
 
@@ -135,7 +135,7 @@ def test_moved_forgotten_and_looked_after(place: Path, memory: Path, engine: str
 def test_the_service_shows_each_shard(place: Path, memory: Path, engine: str) -> None:
     (shards,) = several(("memory", "stats", memory, "--engine", engine))
     held = [shard["entries"] for shard in shards["shards"]]
-    with living(place, load_model(place / "model"), engine=engine) as url:
+    with in_thread(place, load_model(place / "model"), engine=engine) as url:
         deadline, text = time.monotonic() + 60, ""
         while 'memory="memory"' not in text:
             assert time.monotonic() < deadline

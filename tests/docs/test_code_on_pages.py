@@ -53,10 +53,10 @@ def test_the_python_of_a_page_runs(page: Path, texts: Path, tmp_path: Path) -> N
     code = blocks(page)
     with ExitStack() as stack:
         if any(SERVICE in block for block in code):
-            from tests.serve.living import process
+            from tests.serve.running_service import in_process
 
-            living = stack.enter_context(process(place / "memories", place / "my-model"))
-            code = [block.replace(SERVICE, living[0]) for block in code]
+            service = stack.enter_context(in_process(place / "memories", place / "my-model"))
+            code = [block.replace(SERVICE, service.url) for block in code]
         for block in code:
             ran = subprocess.run(
                 [sys.executable, "-W", "error", "-c", block],

@@ -12,7 +12,6 @@ from unbounded import _native
 from unbounded.lm import NetworkConfig, RecurrentModel, TorchModel
 from unbounded.lm.pytorch import Encoder, build_head, frozen, reset_head
 from unbounded.lm.settings import CELLS, weight_shapes
-from unbounded.lm.together import advance_together
 
 SIZE, END = 9_000, 1
 SHAPES = [(1, (2, 3)), (5, (7,)), (64, (100, 4_000)), (100, (2_100, 6_000))]
@@ -90,12 +89,6 @@ def test_no_cut_no_neighbor_and_no_thread_changes_a_bit(
                 np.testing.assert_array_equal(getattr(part, name), getattr(short, name)[a:b])
         np.testing.assert_array_equal(state, end)
         np.testing.assert_array_equal(lm.dense(whole[:9]), dense)
-        jobs = [(begin, text), (end, text[:40]), (end, text[7:8]), (begin, text[:149])]
-        jobs += [(begin, text[:20])] * 3
-        for (start, mine), (hidden, after) in zip(jobs, advance_together(lm, jobs), strict=True):
-            alone, then = lm.advance(start, mine)
-            np.testing.assert_array_equal(hidden, alone)
-            np.testing.assert_array_equal(after, then)
 
 
 def test_gates_that_overflow_are_shut_and_no_state_is_not_a_number(isa: str) -> None:

@@ -1,15 +1,26 @@
 """A tiny model, and services that have it."""
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 
 import pytest
 
-from tests.serve.living import CLIENTS, Client, living
+from tests.serve.running_service import CLIENTS, Client, in_thread
+from unbounded.cli import main
 from unbounded.corpus import Tokenizer, demo_text, read_sentences
 from unbounded.lm import NetworkConfig, Pretrained, TrainingConfig, load_model, train_model
 from unbounded.lm import training_text as make_text
+
+HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """One worker has all tests of a file, so that what they share is started once."""
+    for item in items:
+        if item.path.parent == HERE:
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -37,10 +48,10 @@ def model(model_folder: Path) -> Pretrained:
     return load_model(model_folder)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def address(tmp_path_factory: pytest.TempPathFactory, model: Pretrained) -> Iterator[str]:
-    """A service without keys that the tests of a file share, each with memories of its own."""
-    with living(tmp_path_factory.mktemp("shelf"), model) as url:
+    """A service without keys that tests share, each with memories of its own."""
+    with in_thread(tmp_path_factory.mktemp("memories"), model) as url:
         yield url
 
 
@@ -53,3 +64,20 @@ def client(address: str) -> Client:
 def whole(request: pytest.FixtureRequest) -> bool:
     """Whether an attack is made in full, as under `make torture`, or as a sample."""
     return bool(request.config.getoption("--torture", default=False))
+
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """The command line in this process: its status, what it printed, what it said."""
+
+    def call(*words: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["unbounded", *map(str, words)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        printed, said = capsys.readouterr()
+        return int(ended.value.code or 0), printed, said
+
+    return call

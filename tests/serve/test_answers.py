@@ -7,25 +7,24 @@ from typing import Any
 
 import pytest
 
-from tests.serve.living import Client, living
+from tests.serve.running_service import Client, in_thread
 from unbounded.lm import Pretrained
-from unbounded.serve.byte_fallback import BYTES
 from unbounded.serve.limits import Limits
+from unbounded.serve.tokens import BYTES
 
-LONGEST, WORDS = 20_000, 40
+LONGEST, WORDS = 2_000, 40
+"""Letters of four bytes; a word has at most 100 bytes, however long it was written."""
 
 
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory: pytest.TempPathFactory, model: Pretrained) -> Iterator[Client]:
     """A memory whose likeliest words are very long."""
     root: Path = tmp_path_factory.mktemp("hostile")
-    with living(root, model, limits=Limits(documents=5, days=5)) as url:
+    with in_thread(root, model, limits=Limits(documents=5, days=5)) as url:
         client = Client(url)
-        client.post("/v1/memories", name="long")
         words = " ".join("\U00010330" * LONGEST + str(n) for n in range(WORDS))
-        client.post("/v1/memories/long/read", text=f"{words}\n" * 3, document="x" * 200)
-        client.post("/v1/memories", name="notes")
-        client.post("/v1/memories/notes/read", text="The zorble ate the grass.", document="d")
+        client.make("long", f"{words}\n" * 3, "x" * 200)
+        client.make("notes", "The zorble ate the grass.")
         yield client
 
 
@@ -51,26 +50,25 @@ def test_an_answer_is_no_longer_for_long_words(
     assert len(answer.content) < 3_000_000
     # Events have escapes.
     text = answer.text.replace("\\ud800\\udf30", "\U00010330")
-    # A word has at most 100 bytes, however long it was written.
     assert "\U00010330" * 25 in text
     assert "\U00010330" * 26 not in text
 
 
 def test_documents_and_days_are_told_a_page_at_a_time(hostile: Client) -> None:
-    hostile.post("/v1/memories", name="many")
+    path = hostile.make("many")
     for n in range(12):
         when = f"20{n:02}-01-01T00:00:00Z"
-        hostile.post("/v1/memories/many/read", text="a", document=f"d{n}", time=when)
+        hostile.post(f"{path}/read", text="a", document=f"d{n}", time=when)
     seen: list[str] = []
     query, first = "", None
     while first != 0:
-        found = hostile.get(f"/v1/memories/many/documents{query}")
+        found = hostile.get(f"{path}/documents{query}")
         assert len(found["documents"]) <= 5
         seen = [one["name"] for one in found["documents"]] + seen
         first = found["first"]
         query = f"?before={first}"
     assert seen == [f"d{n}" for n in range(12)]
-    days = hostile.get("/v1/memories/many")["words_by_day"]
+    days = hostile.get(path)["words_by_day"]
     assert list(days) == [f"20{n:02}-01-01" for n in range(7, 12)]
 
 

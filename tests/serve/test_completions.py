@@ -6,22 +6,20 @@ from collections.abc import Iterator
 import openai
 import pytest
 
-from tests.serve.living import Client
+from tests.serve.running_service import Client
 
 TEXT = "The zorble ate the grass.\nThe zorble ate the hay."
 
 
 @pytest.fixture(scope="module")
 def official(address: str) -> Iterator[openai.OpenAI]:
-    client = Client(address)
-    client.post("/v1/memories", name="zoo")
-    client.post("/v1/memories/zoo/read", text=TEXT, document="diary")
+    Client(address).make("zoo", TEXT, "diary")
     with openai.OpenAI(base_url=f"{address}/v1", api_key="none", max_retries=0) as official:
         yield official
 
 
 def test_a_memory_is_a_model(official: openai.OpenAI) -> None:
-    assert [model.id for model in official.models.list()] == ["zoo"]
+    assert "zoo" in [model.id for model in official.models.list()]
     assert official.models.retrieve("zoo").owned_by == "unbounded"
     with pytest.raises(openai.NotFoundError):
         official.models.retrieve("nobody")

@@ -6,7 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.serve.living import Client, answered, connected, head, living, process
+from tests.serve.running_service import (
+    Client,
+    answered,
+    connected,
+    head,
+    in_process,
+    in_thread,
+    sentences,
+)
 from unbounded.lm import Pretrained
 from unbounded.serve.limits import Limits
 
@@ -28,7 +36,7 @@ def ended_within(line: socket.socket, seconds: float) -> bool:
     "sent", [b"", b"GET", b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nX: "], ids=len
 )
 def test_half_a_head_is_not_waited_for(sent: bytes, tmp_path: Path, model: Pretrained) -> None:
-    with living(tmp_path / "s", model, limits=BRIEF) as url, connected(url) as line:
+    with in_thread(tmp_path / "s", model, limits=BRIEF) as url, connected(url) as line:
         line.sendall(sent)
         assert ended_within(line, 5)
 
@@ -36,7 +44,7 @@ def test_half_a_head_is_not_waited_for(sent: bytes, tmp_path: Path, model: Pretr
 def test_a_head_that_comes_letter_by_letter_is_not_waited_for(
     tmp_path: Path, model: Pretrained
 ) -> None:
-    with living(tmp_path / "s", model, limits=BRIEF) as url, connected(url) as line:
+    with in_thread(tmp_path / "s", model, limits=BRIEF) as url, connected(url) as line:
         line.sendall(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nX: ")
         began = time.monotonic()
         try:
@@ -51,7 +59,7 @@ def test_a_head_that_comes_letter_by_letter_is_not_waited_for(
 def test_between_two_requests_a_connection_is_kept_and_then_ended(
     tmp_path: Path, model: Pretrained
 ) -> None:
-    with living(tmp_path / "s", model, limits=BRIEF) as url, connected(url) as line:
+    with in_thread(tmp_path / "s", model, limits=BRIEF) as url, connected(url) as line:
         for _ in range(3):
             line.sendall(head("GET", "/healthz"))
             assert answered(line)[0] == 200
@@ -60,17 +68,15 @@ def test_between_two_requests_a_connection_is_kept_and_then_ended(
 
 
 def test_what_takes_its_time_inside_is_waited_for(tmp_path: Path, model: Pretrained) -> None:
-    with living(tmp_path / "s", model, limits=Limits(idle=0.2, taking=0.2)) as url:
+    with in_thread(tmp_path / "s", model, limits=Limits(idle=0.2, taking=0.2)) as url:
         client = Client(url)
-        client.post("/v1/memories", name="a")
-        began = time.monotonic()
-        text = "\n".join(f"Sentence {n} is about the number {n % 7}." for n in range(600))
-        assert client.post("/v1/memories/a/read", text=text)["words"] > 4_000
+        path, began = client.make("a"), time.monotonic()
+        assert client.post(f"{path}/read", text=sentences(500))["words"] > 4_000
         assert time.monotonic() - began > 0.25
 
 
 def test_an_answer_that_nobody_takes_ends_its_connection(tmp_path: Path, model: Pretrained) -> None:
-    with living(tmp_path / "s", model, limits=BRIEF) as url:
+    with in_thread(tmp_path / "s", model, limits=BRIEF) as url:
         page = len(Client(url).http.get("/v1/openapi.json").content)
         # More than the system's own buffers hold, asked for in one breath.
         times = 12_000_000 // page
@@ -80,7 +86,7 @@ def test_an_answer_that_nobody_takes_ends_its_connection(tmp_path: Path, model: 
                 line.sendall(head("GET", "/v1/openapi.json") * times)
             # Who is slow and takes some is served to the end.
             assert _taken(slow, pause=0.01) >= times * page
-            time.sleep(2)
+            time.sleep(1.2)
             assert _taken(deaf, pause=0) < times * page
 
 
@@ -99,7 +105,7 @@ def _taken(line: socket.socket, pause: float) -> int:
 def test_beyond_the_most_whoever_was_idle_for_longest_goes(
     tmp_path: Path, model: Pretrained
 ) -> None:
-    with living(tmp_path / "s", model, limits=Limits(connections=20, idle=60.0)) as url:
+    with in_thread(tmp_path / "s", model, limits=Limits(connections=20, idle=60.0)) as url:
         lines = [connected(url) for _ in range(60)]
         try:
             lines[-1].sendall(head("GET", "/healthz"))
@@ -112,17 +118,15 @@ def test_beyond_the_most_whoever_was_idle_for_longest_goes(
 
 
 def test_a_service_with_few_descriptors_is_not_silenced(tmp_path: Path, model_folder: Path) -> None:
-    with process(tmp_path / "s", model_folder, descriptors=(256, 256)) as (url, child):
-        lines = [connected(url) for _ in range(300)]
+    with in_process(tmp_path / "s", model_folder, descriptors=(256, 256)) as process:
+        lines = [connected(process.url) for _ in range(300)]
         try:
             for line in lines[::2]:
                 line.sendall(b"GET /")
-            client = Client(url)
-            client.post("/v1/memories", name="a")
-            client.post("/v1/memories/a/read", text="The zorble ate the grass.")
-            assert client.post("/v1/memories/a/predict", text="The zorble")["words"]
-            held = len(list(Path(f"/proc/{child.pid}/fd").iterdir()))
-            assert held < 230
+            client = Client(process.url)
+            path = client.make("a", "The zorble ate the grass.")
+            assert client.post(f"{path}/predict", text="The zorble")["words"]
+            assert process.descriptors() < 230
         finally:
             for line in lines:
                 line.close()

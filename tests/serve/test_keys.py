@@ -1,16 +1,16 @@
-"""Keys that several processes change at once, and that a running service follows."""
+"""Keys: made by the command, changed by processes at once, damaged, wanted elsewhere."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.serve.living import ROOT, Client, living
-from unbounded.errors import StoreError
+from tests.serve.conftest import Run
+from tests.serve.running_service import ROOT, Client, child, in_thread
+from unbounded.errors import SettingError, StoreError
 from unbounded.lm import Pretrained
 from unbounded.serve.keys import FILE, Keys
+from unbounded.serve.running import chosen_keys
 
 CHANGES = """
 import sys
@@ -25,17 +25,9 @@ print(" ".join(left))
 """
 
 
-def test_two_processes_that_change_keys_lose_nothing(tmp_path: Path) -> None:
-    children = [
-        subprocess.Popen(
-            [sys.executable, "-c", CHANGES, str(tmp_path), name],
-            stdout=subprocess.PIPE,
-            text=True,
-            cwd=ROOT,
-        )
-        for name in ("ann", "bob", "eve")
-    ]
-    left = [id for child in children for id in child.communicate(timeout=120)[0].split()]
+def test_processes_that_change_keys_lose_nothing(tmp_path: Path) -> None:
+    children = [child("python", "-c", CHANGES, tmp_path, name) for name in ("ann", "bob", "eve")]
+    left = [id for one in children for id in one.communicate(timeout=120)[0].split()]
     assert len(left) == 45
     assert sorted(key.id for key in Keys(tmp_path).all()) == sorted(left)
 
@@ -50,37 +42,62 @@ def test_the_service_writes_no_other_file_that_it_reads_first() -> None:
     assert writers == ["keys.py"]
 
 
-def test_a_key_added_to_a_service_that_had_none_is_needed_at_once(
-    tmp_path: Path, model: Pretrained
-) -> None:
-    root = tmp_path / "s"
-    with living(root, model, keys=Keys(root)) as url:
-        nobody = Client(url)
-        nobody.post("/v1/memories", name="notes")
-        key, token = Keys(root).add("ann", [], "write")
-        assert nobody.refused(401, "GET", "/v1/memories") == "no_key"
-        assert Client(url, token).get("/v1/memories/notes")["entries"] == 0
-        Keys(root).remove(key.id)
-        # Who takes the last key away does not let everybody in, now or later.
-        assert nobody.refused(401, "GET", "/v1/memories") == "no_key"
-    with living(root, model, keys=Keys(root)) as url:
-        nobody = Client(url)
-        assert nobody.refused(401, "GET", "/v1/memories") == "no_key"
-        (root / FILE).unlink()
-        assert nobody.get("/v1/memories")["memories"]
-
-
 def test_damaged_keys_let_nobody_in(tmp_path: Path, model: Pretrained) -> None:
     root = tmp_path / "s"
     _, token = Keys(root).add("ann", [], "write")
-    with living(root, model, keys=Keys(root)) as url:
+    with in_thread(root, model, keys=Keys(root)) as url:
         client = Client(url, token)
         client.get("/v1/memories")
-        whole = (root / FILE).read_text()
+        good = (root / FILE).read_text()
         for damaged in ("", "{", "[]", '{"keys": [1]}', json.dumps({"keys": [{"id": "x"}]})):
             (root / FILE).write_text(damaged)
             assert client.ask("GET", "/v1/memories").status_code in (401, 503)
             with pytest.raises(StoreError, match="is damaged"):
                 Keys(root).all()
-        (root / FILE).write_text(whole)
+        (root / FILE).write_text(good)
         client.get("/v1/memories")
+
+
+def test_keys_are_made_listed_and_removed(tmp_path: Path, run: Run) -> None:
+    root = tmp_path / "s"
+    made = json.loads(run("keys", "add", root, "--label", "ann", "--memory", "n", "--json", "-")[1])
+    assert made["right"] == "read"
+    token = run("keys", "add", root, "--write")[1].strip()
+    assert token.startswith("ub_")
+    listed = run("keys", "list", root)[1].splitlines()
+    assert [line.split()[1] for line in listed] == ["read", "write"]
+    assert listed[0].endswith("n  ann")
+    assert token not in run("keys", "list", root, "--json", "-")[1]
+    assert run("keys", "remove", root, made["id"])[0] == 0
+    (left,) = json.loads(run("keys", "list", root, "--json", "-")[1])["keys"]
+    assert left["memories"] == ["*"]
+    for words, line in (
+        (("remove", root, "nobody"), "there is no key 'nobody'"),
+        (("add", root, "--memory", "../up"), "is no name for a memory"),
+    ):
+        status, _, said = run("keys", *words)
+        assert status == 1
+        assert line in said
+
+
+def test_elsewhere_than_on_loopback_it_wants_keys_or_to_be_told_not_to(tmp_path: Path) -> None:
+    root, loopback = tmp_path / "s", ("127.0.0.1", "::1", "localhost", "127.0.0.9")
+    elsewhere = ("0.0.0.0", "::", "192.168.0.1", "example.org")
+
+    def on(host: str) -> bool:
+        keys = chosen_keys(root, host, without_keys=False)
+        assert keys is not None
+        return keys.on
+
+    assert not any(map(on, loopback))
+    for host in elsewhere:
+        with pytest.raises(SettingError, match="has no keys"):
+            on(host)
+        assert chosen_keys(root, host, without_keys=True) is None
+    key, _ = Keys(root).add("", [], "read")
+    assert all(map(on, (*loopback, *elsewhere)))
+    Keys(root).remove(key.id)
+    # Who has removed the last key has not opened the door.
+    assert all(map(on, loopback))
+    with pytest.raises(SettingError, match="has no keys"):
+        on("0.0.0.0")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.serve.living import Client, process
+from tests.serve.running_service import Client, in_process
 from unbounded.serve.limits import Limits
 
 CEILING = 1.0
@@ -22,10 +22,9 @@ LIMITS = Limits()
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory, model_folder: Path) -> Iterator[Client]:
     """In a process of its own: here is somebody else's interpreter."""
-    with process(tmp_path_factory.mktemp("slow") / "s", model_folder, "--quiet") as (url, _):
-        client = Client(url)
-        client.post("/v1/memories", name="a")
-        client.post("/v1/memories/a/read", text="The zorble ate the grass.", document="d")
+    with in_process(tmp_path_factory.mktemp("slow") / "s", model_folder, "--quiet") as process:
+        client = Client(process.url)
+        client.make("a", "The zorble ate the grass.")
         yield client
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import unbounded
-from tests.serve.living import Client
+from tests.serve.running_service import Client
 from unbounded.lm import Pretrained
 
 TEXT = "The zorble ate the grass.\nThe zorble slept, and the people of America were glad."

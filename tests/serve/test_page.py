@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from tests.serve.living import Client, living
+from tests.serve.running_service import Client, in_thread
 from unbounded.lm import Pretrained
 from unbounded.serve.keys import Keys
 
@@ -266,7 +266,7 @@ def test_where_keys_are_on_the_page_asks_for_one(
 ) -> None:
     root = tmp_path / "s"
     token = Keys(root).add("me", [], "write")[1]
-    with living(root, model, keys=Keys(root)) as url, browser.new_context() as context:
+    with in_thread(root, model, keys=Keys(root)) as url, browser.new_context() as context:
         page = context.new_page()
         page.goto(url)
         expect(page.locator("#key")).to_be_focused()

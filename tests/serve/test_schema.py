@@ -12,7 +12,7 @@ from schemathesis.checks import CHECKS
 from schemathesis.core.result import Ok
 from schemathesis.generation import GenerationMode
 
-from tests.serve.living import Client, living
+from tests.serve.running_service import Client, in_thread
 from unbounded.lm import Pretrained
 from unbounded.serve.keys import Keys
 from unbounded.serve.limits import Limits
@@ -38,12 +38,11 @@ CHECKED = {
 def locked(tmp_path_factory: pytest.TempPathFactory, model: Pretrained) -> Iterator[Client]:
     root: Path = tmp_path_factory.mktemp("schema")
     token = Keys(root).add("tester", [], "write")[1]
-    with living(root, model, keys=Keys(root), limits=Limits(memories=5000, open=8)) as url:
+    with in_thread(root, model, keys=Keys(root), limits=Limits(memories=5000, open=8)) as url:
         client = Client(url, token)
-        client.post("/v1/memories", name="notes")
-        client.post("/v1/memories/notes/read", text="The zorble ate the grass.", document="diary")
+        client.make("notes", "The zorble ate the grass.", "diary")
         # Words as long as somebody hostile likes, of characters that take four bytes each.
-        long = " ".join("\U00010330" * 20_000 + str(n) for n in range(20))
+        long = " ".join("\U00010330" * 2_000 + str(n) for n in range(20))
         client.post("/v1/memories/notes/read", text=f"{long}\n" * 2, document="long")
         yield client
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.streams import about
-from tests.serve.living import Client, living
+from tests.serve.running_service import Client, in_thread
 from unbounded.cluster.connecting import NAME
 from unbounded.lm import Pretrained
-from unbounded.serve.watching import Watch
+from unbounded.serve.observing import ShardWatcher
 from unbounded.store.disk import RealDisk, sealed, write_file
 
 pytest.importorskip("ray")
@@ -23,7 +23,7 @@ def on_paper(folder: Path) -> None:
 
 def test_one_on_shards_is_refused_by_what_it_is(tmp_path: Path, model: Pretrained) -> None:
     on_paper(tmp_path / "spread")
-    with living(tmp_path, model) as url:
+    with in_thread(tmp_path, model) as url:
         client = Client(url)
         assert client.refused(409, "GET", "/v1/memories/spread") == "on_shards"
         assert client.refused(409, "POST", "/v1/memories", {"name": "spread"}) == "on_shards"
@@ -31,7 +31,7 @@ def test_one_on_shards_is_refused_by_what_it_is(tmp_path: Path, model: Pretraine
 
 def test_an_engine_that_is_away_is_shown_as_that(tmp_path: Path) -> None:
     on_paper(tmp_path / "spread")
-    watch = Watch(tmp_path, "ray://127.0.0.1:1", every=0.1)
+    watch = ShardWatcher(tmp_path, "ray://127.0.0.1:1", every=0.1)
     watch.start()
     deadline = time.monotonic() + 60
     while not watch.latest and time.monotonic() < deadline:

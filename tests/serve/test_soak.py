@@ -13,12 +13,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.serve.living import Client, answered, connected, head, process
+from tests.serve.running_service import (
+    JSON,
+    Client,
+    answered,
+    bearer,
+    connected,
+    head,
+    in_process,
+    sentences,
+)
 from unbounded.serve.keys import Keys
 
-TEXT = "\n".join(f"Sentence {n} is about the number {n % 7} of the people." for n in range(60))
-JSON = "Content-Type: application/json"
-SAMPLE, WHOLE = 20.0, 600.0
+TEXT = sentences(60)
+SAMPLE, WHOLE = 14.0, 600.0
 
 
 class Crowd:
@@ -26,7 +34,7 @@ class Crowd:
 
     def __init__(self, url: str, token: str) -> None:
         self.url = url
-        self.bearer = f"Authorization: Bearer {token}"
+        self.bearer = bearer(token)
         self.token = token
         self.over = threading.Event()
         self.counts: Counter[str] = Counter()
@@ -76,9 +84,7 @@ class Crowd:
         client.post("/v1/memories/a/forget", document="d")
 
     def makes_and_deletes(self, client: Client) -> None:
-        client.post("/v1/memories", name="brief")
-        client.post("/v1/memories/brief/read", text="The zorble ate the grass.")
-        client.good("DELETE", "/v1/memories/brief")
+        client.good("DELETE", client.make("brief", "The zorble ate the grass."))
         self.over.wait(0.2)
 
     def leaves(self, client: Client) -> None:
@@ -130,19 +136,17 @@ def test_memory_and_descriptors_stay_flat_under_friends_and_enemies(
 ) -> None:
     root, seconds = tmp_path / "s", WHOLE if whole else SAMPLE
     token = Keys(root).add("soak", [], "write")[1]
-    with process(root, model_folder, "--quiet") as (url, child):
-        client = Client(url, token)
+    with in_process(root, model_folder, "--quiet") as process:
+        client = Client(process.url, token)
         for name in ("a", "b"):
-            client.post("/v1/memories", name=name)
-            client.post(f"/v1/memories/{name}/read", text=TEXT, document="first")
-        proc, crowd = Path(f"/proc/{child.pid}"), Crowd(url, token)
+            client.make(name, TEXT, "first")
+        crowd = Crowd(process.url, token)
         megabytes: list[float] = []
         descriptors: list[int] = []
 
         def look() -> None:
-            status = dict(line.split(":", 1) for line in (proc / "status").read_text().splitlines())
-            megabytes.append(int(status["VmRSS"].split()[0]) / 1024)
-            descriptors.append(len(list((proc / "fd").iterdir())))
+            megabytes.append(process.megabytes())
+            descriptors.append(process.descriptors())
 
         crowd.run(seconds, look)
         figures = client.http.get("/metrics").text

@@ -57,10 +57,11 @@ def size_or(nothing: str, text: str) -> Any:
     )
 
 
-def _version(asked: bool) -> None:
+def _version(asked: bool) -> bool:
     if asked:
         typer.echo(f"unbounded {__version__}")
         raise typer.Exit
+    return asked
 
 
 @app.callback()

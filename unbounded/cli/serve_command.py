@@ -46,9 +46,6 @@ def serve(
     seconds: Annotated[float, typer.Option(min=0.1, help="What asking may take.")] = 60.0,
     grace: Annotated[float, typer.Option(min=0, help="Seconds to end in, when stopped.")] = 20.0,
     threads: Annotated[int, typer.Option(min=1, help="Threads that read and ask.")] = CORES,
-    batching: Annotated[
-        bool, typer.Option(help="Let texts asked about at once share the network's steps.")
-    ] = True,
     quiet: Annotated[bool, typer.Option("--quiet", help="No line a request.")] = False,
     engine: Annotated[
         str | None,
@@ -82,7 +79,6 @@ def serve(
         threads=threads,
         without_keys=without_keys,
         hosts=allow_host or (),
-        batched=batching,
         quiet=quiet,
         engine=engine,
         say=say,

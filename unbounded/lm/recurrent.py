@@ -62,20 +62,6 @@ class RecurrentModel(HeadedModel):
         hidden: Hidden = self._cell.advance(vectors, place, np.array([len(place)]), after)
         return hidden, tuple(part[None] for part in after)
 
-    def advance_together(
-        self, states: Sequence[State], texts: Sequence[np.ndarray]
-    ) -> list[tuple[np.ndarray, State]]:
-        """`advance` for each state and its words, side by side: the same, to the bit."""
-        different, place = np.unique(np.concatenate(texts), return_inverse=True)
-        after = np.concatenate([np.concatenate(state) for state in states], axis=1)
-        lengths = np.array([len(words) for words in texts])
-        hidden = self._cell.advance(self.vectors(different), place, lengths, after)
-        parts = np.split(hidden, np.cumsum(lengths)[:-1])
-        return [
-            (mine, tuple(part[None, i : i + 1].copy() for part in after))
-            for i, mine in enumerate(parts)
-        ]
-
     def prob(self, hidden: Hidden, words: Ids) -> Probs:
         """The probability of one word a step; zero for OOV words."""
         return self._softmax.score(hidden, words)[0]

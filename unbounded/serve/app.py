@@ -1,5 +1,6 @@
 """The service put together: routes, errors, life from start to stop."""
 
+import asyncio
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,14 +12,13 @@ from starlette.exceptions import HTTPException
 
 from unbounded.errors import UnboundedError
 from unbounded.lm import Pretrained
-from unbounded.serve import completions, page, routes, tokens
-from unbounded.serve.bodies import CutOff
-from unbounded.serve.guard import Guard
+from unbounded.serve import openai, page, routes, tokens
 from unbounded.serve.keys import Keys
-from unbounded.serve.limits import Limits
-from unbounded.serve.observing import Observer
-from unbounded.serve.refusals import Refused, body, from_library
-from unbounded.serve.state import Service
+from unbounded.serve.limits import BodyRefused, Limits
+from unbounded.serve.observing import Observer, ShardWatcher
+from unbounded.serve.refusals import Refused, from_library
+from unbounded.serve.registry import Registry
+from unbounded.serve.security import Guard
 from unbounded.version import __version__
 
 ABOUT = """One model, many memories. Read into a memory and it knows; ask, and it teaches nothing.
@@ -33,7 +33,6 @@ def create_app(
     limits: Limits = Limits(),
     observer: Observer | None = None,
     threads: int = 2,
-    batched: bool = True,
     hosts: Collection[str] = (),
     engine: str | None = None,
 ) -> Guard:
@@ -43,44 +42,41 @@ def create_app(
     `engine` is where the shards are of memories that have some: their figures are shown.
     """
     observer = observer or Observer()
-    service = Service(
-        root,
-        model,
-        keys=keys,
-        limits=limits,
-        observer=observer,
-        threads=threads,
-        batched=batched,
-        engine=engine,
-    )
+    registry = Registry(root, model, limits, observer, threads=threads)
+    watcher = None
+    if engine is not None:
+        watcher = ShardWatcher(root, engine, lambda line: observer.log("shards", said=line))
 
     @asynccontextmanager
-    async def life(app: FastAPI) -> AsyncIterator[None]:
-        service.start()
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        registry.start()
+        if watcher is not None:
+            watcher.start()
         yield
-        await service.stop()
+        await registry.stop()
+        if watcher is not None:
+            await asyncio.to_thread(watcher.stop)
+        observer.log("stopped")
 
     app = FastAPI(
         title="unbounded",
         description=ABOUT,
         version=__version__,
-        lifespan=life,
+        lifespan=lifespan,
         docs_url=None,
         redoc_url=None,
         openapi_url="/v1/openapi.json",
         redirect_slashes=False,
     )
-    app.state.service = service
-    app.include_router(routes.router)
-    app.include_router(completions.router)
-    app.include_router(tokens.router)
-    app.include_router(page.router)
-    _add_health(app, service)
+    app.state.registry = registry
+    for module in (routes, openai, tokens, page):
+        app.include_router(module.router)
+    _add_health(app, registry, watcher)
     _add_errors(app, observer)
-    return Guard(app, service, hosts)
+    return Guard(app, registry, keys, hosts)
 
 
-def _add_health(app: FastAPI, service: Service) -> None:
+def _add_health(app: FastAPI, registry: Registry, watcher: ShardWatcher | None) -> None:
     @app.get("/healthz", tags=["health"])
     async def healthz() -> dict[str, str]:
         """Whether the process lives."""
@@ -89,20 +85,24 @@ def _add_health(app: FastAPI, service: Service) -> None:
     @app.get("/readyz", tags=["health"], responses={503: {"description": "not yet, or stopping"}})
     async def readyz(response: Response) -> dict[str, str]:
         """Whether it takes requests."""
-        response.status_code = 200 if service.ready else 503
-        return {"status": "ready" if service.ready else "not ready"}
+        response.status_code = 200 if registry.ready else 503
+        return {"status": "ready" if registry.ready else "not ready"}
 
     @app.get("/metrics", tags=["health"], response_class=PlainTextResponse)
     async def metrics() -> Response:
-        """Figures for Prometheus."""
-        service.measure()
-        return Response(service.observer.exposition(), media_type="text/plain; version=0.0.4")
+        """Metrics for Prometheus."""
+        observer, sessions = registry.observer, registry.opened().values()
+        observer.open.set(len(sessions))
+        observer.entries.set(sum(len(session.memory) for session in sessions))
+        observer.queue.set(len(registry.pool))
+        if watcher is not None:
+            observer.show_shards(watcher.latest)
+        return Response(observer.exposition(), media_type="text/plain; version=0.0.4")
 
 
 def _add_errors(app: FastAPI, observer: Observer) -> None:
     def answer(refused: Refused) -> Response:
-        told = body(refused.status, refused.code, str(refused))
-        return JSONResponse(told, refused.status, headers=refused.headers)
+        return JSONResponse(refused.body, refused.status, headers=refused.headers)
 
     @app.exception_handler(UnboundedError)
     async def refused(request: Request, error: UnboundedError) -> Response:
@@ -116,20 +116,20 @@ def _add_errors(app: FastAPI, observer: Observer) -> None:
         first = error.errors()[0]
         if first["type"] == "json_invalid":
             return answer(Refused(400, "bad_json", "the body is no proper JSON"))
-        # What was sent is not repeated, a strange name neither: it may be long, or private.
-        strange = first["type"] == "extra_forbidden"
-        place = () if strange else first["loc"][1:]
+        # What was sent is not repeated, an unknown name neither: it may be long, or private.
+        unknown = first["type"] == "extra_forbidden"
+        place = () if unknown else first["loc"][1:]
         where = ".".join(str(part) for part in place) or "the body"
         return answer(Refused(422, "bad_value", f"{where}: {first['msg']}"))
 
     @app.exception_handler(HTTPException)
     async def other(request: Request, error: HTTPException) -> Response:
-        if isinstance(error, CutOff):
+        if isinstance(error, BodyRefused):
             return answer(error.refused)
         words = {404: "there is nothing here", 405: "not with this method"}
         message = words.get(error.status_code, "the request could not be understood")
-        told = body(error.status_code, f"http_{error.status_code}", message)
-        return JSONResponse(told, error.status_code, headers=error.headers)
+        found = Refused(error.status_code, f"http_{error.status_code}", message)
+        return JSONResponse(found.body, error.status_code, headers=error.headers)
 
     @app.exception_handler(Exception)
     async def failed(request: Request, error: Exception) -> Response:

@@ -48,6 +48,11 @@ class Key:
         """Whether it may read from the memory, or write to it."""
         return self.sees(memory) and (right == "read" or self.right == "write")
 
+    def require(self, memory: str, right: str) -> None:
+        """Refuse what it is not for; whether there is such a memory is not told."""
+        if not self.allows(memory, right):
+            raise Refused(403, "not_allowed", f"this key may not {right} that memory")
+
 
 ANYBODY = Key("anybody", "keys are off", "", (EVERY,), "write", "")
 """Who asks where keys are off."""
@@ -94,13 +99,13 @@ class Keys:
         token = _PREFIX + secrets.token_urlsafe(32)
         now = datetime.now(UTC).isoformat(timespec="seconds")
         key = Key(secrets.token_hex(4), label, digest(token), scope, right, now)
-        with self._alone():
+        with self._locked():
             self._write((*self.all(), key))
         return key, token
 
     def remove(self, id: str) -> Key:
         """From now on its token opens nothing."""
-        with self._alone():
+        with self._locked():
             there = self.all()
             found = [key for key in there if key.id == id]
             if not found:
@@ -108,7 +113,7 @@ class Keys:
             self._write(tuple(key for key in there if key.id != id))
         return found[0]
 
-    def holder(self, authorization: str | None) -> Key:
+    def bearer(self, authorization: str | None) -> Key:
         """The key whose token a request carries."""
         scheme, _, token = (authorization or "").partition(" ")
         if scheme.lower() != "bearer" or not token.strip():
@@ -124,7 +129,7 @@ class Keys:
         return found
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _locked(self) -> Iterator[None]:
         """Nobody else changes the keys meanwhile, in whatever process."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         file = os.open(self.path.with_name(f"{FILE}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
@@ -137,8 +142,8 @@ class Keys:
     def _write(self, keys: tuple[Key, ...]) -> None:
         text = json.dumps({"keys": [asdict(key) for key in keys]}, indent=1)
 
-        def write(aside: Path) -> None:
-            file = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        def write(temporary: Path) -> None:
+            file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             with os.fdopen(file, "w", encoding="utf-8") as out:
                 out.write(text + "\n")
 

@@ -1,16 +1,28 @@
-"""What the service says of itself: figures for Prometheus, a line of JSON a request. No texts."""
+"""What the service says of itself: metrics for Prometheus, a line of JSON a request. No texts."""
 
 import json
 import logging
 import sys
+import threading
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any, final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from unbounded.serve.watching import ShardFigures
+from unbounded.cluster import Address, Call, Engine, Shard
+from unbounded.cluster.connecting import NAME, described, opened_all
+from unbounded.cluster.subprocess_proxy import SubprocessProxy
+from unbounded.errors import Unavailable, UnboundedError
+
+WATCH_EVERY = 10.0
+"""Seconds between two looks at the shards."""
+
+SHARD_TIMEOUT = 20.0
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 
@@ -24,16 +36,15 @@ SHARDS = {
 
 @final
 class Observer:
-    """Counts and logs; knows routes and names of memories, never what anybody wrote."""
+    """Metrics and log; knows routes and names of memories, never what anybody wrote."""
 
     def __init__(self, *, quiet: bool = False) -> None:
-        self.registry = CollectorRegistry()
         self._quiet = quiet
-        self.requests = Counter(
-            "unbounded_requests_total",
-            "Requests",
-            ["method", "route", "status"],
-            registry=self.registry,
+        self.registry = CollectorRegistry()
+        counter = partial(Counter, registry=self.registry)
+        gauge = partial(Gauge, registry=self.registry)
+        self.requests = counter(
+            "unbounded_requests_total", "Requests", ["method", "route", "status"]
         )
         self.seconds = Histogram(
             "unbounded_request_seconds",
@@ -42,34 +53,17 @@ class Observer:
             buckets=SECONDS,
             registry=self.registry,
         )
-        self.words = Counter("unbounded_words_total", "Words", ["what"], registry=self.registry)
-        self.under_way = Gauge(
-            "unbounded_requests_under_way", "Requests now", registry=self.registry
-        )
-        self.open = Gauge(
-            "unbounded_open_memories", "Memories that are open", registry=self.registry
-        )
-        self.entries = Gauge(
-            "unbounded_entries", "Entries of all that are open", registry=self.registry
-        )
-        self.queue = Gauge(
-            "unbounded_waiting_work", "Pieces of work that wait", registry=self.registry
-        )
-        self.batches = Histogram(
-            "unbounded_batch_texts",
-            "Texts in a network batch",
-            buckets=(1, 2, 4, 8, 16, 32),
-            registry=self.registry,
-        )
-
+        self.words = counter("unbounded_words_total", "Words", ["what"])
+        self.under_way = gauge("unbounded_requests_under_way", "Requests now")
+        self.open = gauge("unbounded_open_memories", "Memories that are open")
+        self.entries = gauge("unbounded_entries", "Entries of all that are open")
+        self.queue = gauge("unbounded_waiting_work", "Pieces of work that wait")
         self._shards = {
-            what: Gauge(
-                f"unbounded_shard_{what}", text, ["memory", "shard"], registry=self.registry
-            )
+            what: gauge(f"unbounded_shard_{what}", text, ["memory", "shard"])
             for what, text in SHARDS.items()
         }
 
-    def shards(self, figures: Sequence[ShardFigures]) -> None:
+    def show_shards(self, figures: "Sequence[ShardFigures]") -> None:
         """What the shards were like at the last look."""
         for what, gauge in self._shards.items():
             gauge.clear()
@@ -77,7 +71,7 @@ class Observer:
                 gauge.labels(each.memory, each.shard).set(getattr(each, what))
 
     def exposition(self) -> bytes:
-        """The figures, as Prometheus reads them."""
+        """The metrics, as Prometheus reads them."""
         return generate_latest(self.registry)
 
     def log(self, event: str, **more: Any) -> None:
@@ -99,3 +93,85 @@ def silence_others() -> None:
     for name in ("uvicorn", "uvicorn.error", "uvicorn.access", "asyncio"):
         logging.getLogger(name).handlers = [logging.NullHandler()]
         logging.getLogger(name).propagate = False
+
+
+@dataclass(frozen=True)
+class ShardFigures:
+    """One shard at the last look; zeros if it did not answer."""
+
+    memory: str
+    shard: int
+    up: bool
+    entries: int = 0
+    bytes: int = 0
+    bytes_in_memory: int = 0
+
+
+def on_shards(root: Path) -> list[Path]:
+    """The memories of a folder that are on shards."""
+    return sorted(path.parent for path in root.glob(f"*/{NAME}"))
+
+
+@final
+class ShardWatcher:
+    """A thread that asks every shard for its figures; the service shows the last it has."""
+
+    def __init__(
+        self,
+        root: Path,
+        address: str,
+        say: Callable[[str], None] = lambda line: None,
+        every: float = WATCH_EVERY,
+    ) -> None:
+        self.latest: list[ShardFigures] = []
+        self._root, self._address, self._say, self._every = root, address, say, every
+        self._check = partial(Address.parse(address).check, 1.0)
+        self._stop = threading.Event()
+        self._proxy: Engine | None = None
+        self._folders: list[Path] = []
+        self._thread = threading.Thread(target=self._run, name="shards", daemon=True)
+
+    def start(self) -> None:
+        """Look now, and from now on."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Look no more."""
+        self._stop.set()
+        self._thread.join(SHARD_TIMEOUT)
+
+    def _run(self) -> None:
+        try:
+            while not self._stop.is_set():
+                try:
+                    self.latest = self._poll()
+                except (UnboundedError, OSError) as error:
+                    self._say(str(error))
+                self._stop.wait(self._every)
+        finally:
+            if self._proxy is not None:
+                self._proxy.close()
+
+    def _poll(self) -> list[ShardFigures]:
+        folders = on_shards(self._root)
+        counts = [(described(folder) or {"shards": 0})["shards"] for folder in folders]
+        if self._proxy is None or folders != self._folders:
+            if self._proxy is not None:
+                self._proxy.close()
+            join = partial(opened_all, folders, self._address)
+            self._proxy = SubprocessProxy(join, sum(counts), self._check, SHARD_TIMEOUT)
+            self._folders = folders
+        shards = [(f.name, s) for f, n in zip(folders, counts, strict=True) for s in range(n)]
+        return [self._figures(number, *shard) for number, shard in enumerate(shards)]
+
+    def _figures(self, number: int, memory: str, shard: int) -> ShardFigures:
+        assert self._proxy is not None
+        try:
+            if self._proxy.gone() is not None:
+                self._proxy.revive(number)
+            found = self._proxy.begin(number, Call(Shard.stats))()
+        except Unavailable:
+            self._proxy.revive(number)
+            return ShardFigures(memory, shard, False)
+        sizes = found["entries"], found["bytes"], found["bytes_in_memory"]
+        return ShardFigures(memory, shard, True, *sizes)

@@ -4,20 +4,25 @@ from typing import Any
 
 from unbounded.errors import CorpusError, SettingError, StoreError, UnboundedError
 
-KINDS = {
-    400: "invalid_request_error",
-    401: "authentication_error",
-    403: "permission_error",
-    404: "not_found_error",
-    405: "invalid_request_error",
-    408: "invalid_request_error",
-    409: "conflict_error",
-    413: "invalid_request_error",
-    415: "invalid_request_error",
-    422: "invalid_request_error",
-    429: "rate_limit_error",
-    503: "unavailable_error",
+STATUSES = {
+    400: ("invalid_request_error", "a request that is no proper JSON or names a wrong host"),
+    401: ("authentication_error", "no key, or one that is unknown"),
+    403: ("permission_error", "the key is not for this"),
+    404: ("not_found_error", "there is no such thing"),
+    405: ("invalid_request_error", "not with this method"),
+    408: ("invalid_request_error", "it did not come to its end in time"),
+    409: ("conflict_error", "it is there already, or there is no room"),
+    413: ("invalid_request_error", "larger than the service takes"),
+    415: ("invalid_request_error", "not JSON"),
+    422: (
+        "invalid_request_error",
+        "a value that is not as it must be; the message says which",
+    ),
+    429: ("rate_limit_error", "too many wait already; Retry-After says when to come again"),
+    500: ("server_error", "something went wrong inside"),
+    503: ("unavailable_error", "stopping, too slow, or a memory that cannot be used now"),
 }
+"""Each status: the type in its body, and what the OpenAPI page says of it."""
 
 
 class Refused(UnboundedError):
@@ -39,11 +44,14 @@ class Refused(UnboundedError):
         found |= {"Connection": "close"} if self.status == 408 else {}
         return found | ({"WWW-Authenticate": "Bearer"} if self.status == 401 else {})
 
-
-def body(status: int, code: str, message: str) -> dict[str, Any]:
-    """The body of every answer that is an error."""
-    kind = KINDS.get(status, "server_error" if status >= 500 else "invalid_request_error")
-    return {"error": {"message": message, "type": kind, "param": None, "code": code}}
+    @property
+    def body(self) -> dict[str, Any]:
+        """The body of every answer that is an error."""
+        other = "server_error" if self.status >= 500 else "invalid_request_error"
+        kind = STATUSES.get(self.status, (other,))[0]
+        return {
+            "error": {"message": str(self), "type": kind, "param": None, "code": self.code},
+        }
 
 
 def from_library(error: Exception) -> Refused:
@@ -59,14 +67,18 @@ def from_library(error: Exception) -> Refused:
     return Refused(500, "internal", "something went wrong inside; the log says where")
 
 
-BUSY = "too many requests wait already; come again"
-
-
 def busy(seconds: int = 1) -> Refused:
     """There is a queue, and it is full."""
-    return Refused(429, "busy", BUSY, retry_after=seconds)
+    return Refused(429, "busy", "too many requests wait already; come again", retry_after=seconds)
 
 
 def stopping() -> Refused:
     """The service is about to stop."""
     return Refused(503, "stopping", "the service is stopping; come again", retry_after=5)
+
+
+def too_slow(seconds: float) -> Refused:
+    """It was not done in time."""
+    return Refused(
+        503, "too_slow", f"it was not done within {seconds:g} s; ask for less", retry_after=5
+    )

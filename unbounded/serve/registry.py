@@ -1,53 +1,84 @@
-"""All memories of one folder: made, found, opened when needed, closed when not."""
+"""All memories of one folder: made, found, opened when needed, closed when not, deleted."""
 
 import asyncio
+import os
+import shutil
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import final
+from typing import Any, TypeVar, final
 
 import unbounded.memory
 from unbounded.errors import SettingError, StoreError
 from unbounded.lm import Pretrained
 from unbounded.memory import Budget, Memory
-from unbounded.serve import deletion
-from unbounded.serve.batching import Batching
+from unbounded.presets import set_threads
 from unbounded.serve.limits import Limits
-from unbounded.serve.refusals import Refused
+from unbounded.serve.observing import Observer, on_shards
+from unbounded.serve.pool import Pool
+from unbounded.serve.refusals import Refused, too_slow
 from unbounded.serve.session import Session
-from unbounded.serve.watching import on_shards
-from unbounded.serve.workers import Workers
+from unbounded.store.disk import Lock, RealDisk, sync_folder
 from unbounded.store.layout import NAME
+
+T = TypeVar("T")
+
+DELETED = ".deleted-"
+"""How the name of a folder begins that is being deleted."""
 
 
 @final
 class Registry:
-    """One model and its memories. A name is looked up among those that are there: no path is made
-    of what a request says, but for a new memory whose name was checked."""
+    """One model, its memories, and the threads that work on them.
+
+    A name is looked up among those that are there: no path is made of what a request says, but for
+    a new memory whose name was checked.
+    """
 
     def __init__(
-        self,
-        root: Path,
-        model: Pretrained,
-        workers: Workers,
-        limits: Limits,
-        *,
-        batching: Batching | None = None,
-        say: Callable[[str, str], None] = lambda name, event: None,
+        self, root: Path, model: Pretrained, limits: Limits, observer: Observer, *, threads: int
     ) -> None:
         self.root = root
         self.model = model
-        self.workers = workers
         self.limits = limits
-        self._batching = batching
-        self._say = say
+        self.observer = observer
+        self.pool = Pool(threads)
+        self.ready = False
+        """Whether requests are taken: from the start until it is told to stop."""
         self._open: dict[str, Session] = {}
         self._opening: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._making = asyncio.Lock()
-        for line in deletion.finish(root):
-            say("", line)
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    def start(self) -> None:
+        """Finish deletions that were interrupted; from now on it is ready."""
+        # Threads are for requests: one request uses one. With two each, and no core to spare, all
+        # would wait for each other.
+        set_threads(1)
+        for line in finish_deletions(self.root):
+            self._log("", line)
+        self.pool.start()
+        self.ready = True
+
+    async def stop(self) -> None:
+        """Let what is under way end at its next block, close all memories, end the threads."""
+        self.ready = False
+        for session in self._open.values():
+            session.stopping = True
+        if self._tasks:
+            await asyncio.wait(list(self._tasks))
+        for session in list(self._open.values()):
+            await self._close(session)
+        self.pool.close()
+
+    def begin(self, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
+        """Work that goes on even if whoever asked for it leaves."""
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
 
     def names(self) -> list[str]:
         """The memories that there are."""
@@ -70,7 +101,7 @@ class Registry:
         checked_name(name)
         async with self._making:
             there = self.names()
-            self._check_here(name)
+            self._check_not_sharded(name)
             if name in there:
                 raise Refused(409, "exists", "there is a memory of that name already")
             if len(there) >= self.limits.memories:
@@ -78,7 +109,7 @@ class Registry:
                     409, "full", f"there are {len(there)} memories, the most; delete one first"
                 )
             async with self._opening[name]:
-                await self._enter(name, budget)
+                await self._open_session(name, budget)
 
     @asynccontextmanager
     async def session(self, name: str) -> AsyncIterator[Session]:
@@ -87,17 +118,25 @@ class Registry:
         async with self._opening[name]:
             session = self._open.get(name)
             if session is not None and session.broken and not session.users:
-                await self._leave(session)
+                await self._close(session)
                 session = None
             if session is None:
                 self._check_there(name)
-                session = await self._enter(name, None)
+                session = await self._open_session(name, None)
             session.users += 1
         try:
             yield session
         finally:
             session.users -= 1
             session.used = time.monotonic()
+
+    async def ask(self, name: str, work: Callable[[Memory], T]) -> T:
+        """What a thread finds when it asks the memory of that name, if it is there in time."""
+        try:
+            async with asyncio.timeout(self.limits.seconds), self.session(name) as session:
+                return await session.ask(work)
+        except TimeoutError:
+            raise too_slow(self.limits.seconds) from None
 
     async def delete(self, name: str) -> None:
         """Take a memory away, files and all, once all who came before are served.
@@ -109,42 +148,50 @@ class Registry:
             self._check_there(name)
             session = self._open.get(name)
             if session is not None:
-                await self._leave(session)
-            await self.workers.run(lambda: deletion.delete(self.root, name))
+                await self._close(session)
+            await self.pool.run(lambda: delete_folder(self.root, name))
 
-    async def close(self) -> None:
-        """Close them all; what was acknowledged was on disk before."""
-        for session in list(self._open.values()):
-            await self._leave(session)
-
-    def stop_reading(self) -> None:
-        """Let reads that are under way end at their next block."""
-        for session in self._open.values():
-            session.stopping = True
-
-    async def _enter(self, name: str, budget: Budget | None) -> Session:
-        await self._make_room()
+    async def _open_session(self, name: str, budget: Budget | None) -> Session:
+        await self._close_least_used()
         try:
-            memory = await self.workers.run(lambda: self._opened(name, budget))
+            memory = await self.pool.run(
+                lambda: unbounded.memory.open(self.root / name, self.model, budget=budget)
+            )
         except StoreError as error:
-            self._say(name, str(error))
+            self._log(name, str(error))
             raise
         for event in memory.events:
-            self._say(name, event)
-        session = Session(name, memory, self.workers, self.limits, self._batching)
-        self._open[name] = session
+            self._log(name, event)
+        session = self._open[name] = Session(name, memory, self.pool, self.limits)
         return session
 
-    def _opened(self, name: str, budget: Budget | None) -> Memory:
-        return unbounded.memory.open(self.root / name, self.model, budget=budget)
+    async def _close_least_used(self) -> None:
+        """Have a place for one more."""
+        for session in sorted(self._open.values(), key=lambda session: session.used):
+            if len(self._open) < self.limits.open:
+                break
+            if not session.users and not self._opening[session.name].locked():
+                async with self._opening[session.name]:
+                    await self._close(session)
+
+    async def _close(self, session: Session) -> None:
+        if self._open.get(session.name) is session:
+            del self._open[session.name]
+        try:
+            await session.close()
+        except (StoreError, OSError) as error:
+            self._log(session.name, str(error))
+
+    def _log(self, name: str, line: str) -> None:
+        self.observer.log("memory", memory=name, said=line)
 
     def _check_there(self, name: str) -> None:
         """Refuse a name that is none, or of nothing: no lock is kept for it."""
         if checked_name(name) not in self._open and name not in self.names():
-            self._check_here(name)
+            self._check_not_sharded(name)
             raise Refused(404, "no_memory", "there is no memory of that name")
 
-    def _check_here(self, name: str) -> None:
+    def _check_not_sharded(self, name: str) -> None:
         """Refuse a memory on shards by saying what it is."""
         if self.root / name in on_shards(self.root):
             raise Refused(
@@ -153,22 +200,6 @@ class Registry:
                 "that memory is on shards: the service shows how they are and neither reads into "
                 "it nor asks it; use 'unbounded read' and 'predict' with --engine",
             )
-
-    async def _make_room(self) -> None:
-        for session in sorted(self._open.values(), key=lambda session: session.used):
-            if len(self._open) < self.limits.open:
-                break
-            if not session.users and not self._opening[session.name].locked():
-                async with self._opening[session.name]:
-                    await self._leave(session)
-
-    async def _leave(self, session: Session) -> None:
-        if self._open.get(session.name) is session:
-            del self._open[session.name]
-        try:
-            await session.close()
-        except (StoreError, OSError) as error:
-            self._say(session.name, str(error))
 
 
 def checked_name(name: str) -> str:
@@ -186,4 +217,50 @@ def checked_name(name: str) -> str:
             "bad_name",
             "that is no name for a memory; use up to 64 letters, digits, - and _, "
             "and single dots between them",
+        ) from error
+
+
+def delete_folder(root: Path, name: str) -> None:
+    """Take a memory out of sight in one step, then away; none of its words is on disk after.
+
+    Links are refused: to take a link away would leave the words, and to follow it would be to
+    delete in a folder that nobody gave us.
+    """
+    folder = root / name
+    if folder.is_symlink() or any(path.is_symlink() for path in folder.rglob("*")):
+        raise Refused(
+            409, "is_link", "that memory is, or has in it, a link to elsewhere; delete it there"
+        )
+    disk = RealDisk()
+    lock = Lock(disk, folder)
+    try:
+        hidden = root / f"{DELETED}{name}-{time.time_ns()}"
+        os.rename(folder, hidden)
+        sync_folder(disk, root)
+        _remove(hidden)
+        sync_folder(disk, root)
+    finally:
+        lock.release()
+
+
+def finish_deletions(root: Path) -> list[str]:
+    """Take away what was being deleted when the service ended; what of that could not be done."""
+    failed = []
+    for path in root.glob(f"{DELETED}*"):
+        try:
+            _remove(path)
+        except StoreError as error:
+            failed.append(str(error))
+    return failed
+
+
+def _remove(path: Path) -> None:
+    try:
+        if path.is_symlink():
+            path.unlink()
+        else:
+            shutil.rmtree(path)
+    except OSError as error:
+        raise StoreError(
+            f"{path} could not be taken away whole ({error.strerror}); the next start tries again"
         ) from error

@@ -4,26 +4,21 @@ import asyncio
 from collections.abc import Iterator
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import APIRouter, Query
 from fastapi.responses import Response
 
 from unbounded.errors import SettingError
-from unbounded.memory import Budget, Memory
-from unbounded.memory.names import LONGEST, PATTERN
+from unbounded.memory import Budget, Memory, SamplingParams, generate
+from unbounded.memory.sampling import follows_space
 from unbounded.serve import schemas
-from unbounded.serve.access import Asked, Holder, about, require
-from unbounded.serve.asking import documents, predicted, scored
-from unbounded.serve.documented import refusals
-from unbounded.serve.events import DONE, Events, answer, streamed
-from unbounded.serve.execution import ask_after, begin_telling, within
-from unbounded.serve.places import Placed, place
-from unbounded.serve.reading import check_lines, read_all
+from unbounded.serve.answers import Spans, documents, predicted, read_text, scored, tokenized
 from unbounded.serve.refusals import Refused
-from unbounded.serve.state import Service
-from unbounded.serve.writing import SamplingParams, follows_space, write
+from unbounded.serve.registry import Registry
+from unbounded.serve.schemas import refusals
+from unbounded.serve.security import Context, Name
+from unbounded.serve.streaming import begin_events, begin_pieces, json_answer, streamed
 
 router = APIRouter(prefix="/v1/memories", tags=["memories"])
-Name = Annotated[str, Path(pattern=PATTERN, max_length=LONGEST, examples=["notes"])]
 Before = Annotated[int | None, Query(ge=0, le=2**31, description="`first` of the answer before.")]
 
 
@@ -33,20 +28,20 @@ Before = Annotated[int | None, Query(ge=0, le=2**31, description="`first` of the
     response_model=schemas.Stats,
     responses=refusals(409, 413, 415, body=True),
 )
-async def make(request: Request, asked: schemas.NewMemory, service: Asked, key: Holder) -> Any:
+async def make(body: schemas.NewMemory, context: Context) -> Any:
     """Make a memory that has read nothing."""
-    require(key, asked.name, "write")
-    about(request.scope)["memory"] = asked.name
-    budget = None if asked.max_entries is None else Budget(asked.max_entries, asked.policy)
-    await service.registry.make(asked.name, budget)
-    return await _stats(service, asked.name)
+    context.key.require(body.name, "write")
+    context.log["memory"] = body.name
+    budget = None if body.max_entries is None else Budget(body.max_entries, body.policy)
+    await context.registry.make(body.name, budget)
+    return await _stats(context.registry, body.name)
 
 
 @router.get("", response_model=schemas.Memories, responses=refusals())
-async def list_memories(service: Asked, key: Holder) -> Any:
+async def list_memories(context: Context) -> Any:
     """The memories that the key may see."""
-    sessions = service.registry.opened()
-    names = [name for name in service.registry.names() if key.sees(name)]
+    sessions = context.registry.opened()
+    names = [name for name in context.registry.names() if context.key.sees(name)]
     return {
         "memories": [
             {"name": name, "entries": len(sessions[name].memory) if name in sessions else None}
@@ -56,32 +51,27 @@ async def list_memories(service: Asked, key: Holder) -> Any:
 
 
 @router.get("/{name}", response_model=schemas.Stats, responses=refusals(404, named=True))
-async def stats(request: Request, name: Name, service: Asked, key: Holder) -> Any:
+async def stats(name: Name, context: Context) -> Any:
     """What a memory holds."""
-    about(request.scope)["memory"] = name
-    return await _stats(service, name)
+    return await _stats(context.registry, name)
 
 
 @router.delete("/{name}", response_model=schemas.Deleted, responses=refusals(404, named=True))
-async def delete(request: Request, name: Name, service: Asked, key: Holder) -> Any:
+async def delete(name: Name, context: Context) -> Any:
     """Take a memory away, files and all."""
-    about(request.scope)["memory"] = name
-    await service.registry.delete(name)
+    await context.registry.delete(name)
     return {"deleted": name}
 
 
 @router.get(
     "/{name}/documents", response_model=schemas.Documents, responses=refusals(404, named=True)
 )
-async def list_documents(
-    request: Request, name: Name, service: Asked, key: Holder, before: Before = None
-) -> Any:
+async def list_documents(name: Name, context: Context, before: Before = None) -> Any:
     """What it has read, and how much of each is left: the last, or the last before some."""
-    about(request.scope)["memory"] = name
-    async with service.registry.session(name) as session:
-        found = await within(service, session.ask(documents))
+    registry = context.registry
+    found = await registry.ask(name, documents)
     last = len(found) if before is None else min(before, len(found))
-    first = max(0, last - service.limits.documents)
+    first = max(0, last - registry.limits.documents)
     return {"documents": found[first:last], "first": first}
 
 
@@ -90,21 +80,18 @@ async def list_documents(
     response_model=schemas.ReadAnswer,
     responses=refusals(404, 413, 415, named=True, body=True, streams=True),
 )
-async def read(
-    request: Request, name: Name, asked: schemas.ReadRequest, service: Asked, key: Holder
-) -> Response:
+async def read(name: Name, body: schemas.ReadRequest, context: Context) -> Response:
     """Read a text: durable before the answer; a text once begun is read even if the user leaves."""
-    about(request.scope)["memory"] = name
-    _check_length(asked.text, service.limits.text)
-    check_lines(asked.text, service.limits.line)
-    told = Events(service.limits.events) if asked.stream else None
-    work = service.begin(read_all(service, name, asked, told))
-    if told is not None:
-        await told.begun()
-        return streamed(told)
-    found = await asyncio.shield(work)
-    about(request.scope)["words"] = found["words"]
-    return await answer(service.workers, found)
+    registry = context.registry
+    _check_length(body.text, registry.limits.text)
+    check_lines(body.text, registry.limits.line)
+    events = await begin_events(registry, name, read_text(registry, name, body))
+    if body.stream:
+        return streamed(events)
+    (done,) = await events.collect(keep=1)
+    del done["event"]
+    context.log["words"] = done["words"]
+    return await json_answer(registry.pool, done)
 
 
 @router.post(
@@ -112,21 +99,14 @@ async def read(
     response_model=schemas.ScoreAnswer,
     responses=refusals(404, 413, 415, named=True, body=True),
 )
-async def score(
-    request: Request, name: Name, asked: schemas.ScoreRequest, service: Asked, key: Holder
-) -> Response:
+async def score(name: Name, body: schemas.ScoreRequest, context: Context) -> Response:
     """How surprising each word is, to the network alone and with the memory; teaches nothing."""
-    about(request.scope)["memory"] = name
-    placed = await _placed(service, asked.text, ended=True)
-    found = await ask_after(
-        service,
-        name,
-        placed.words,
-        lambda memory, advanced: scored(memory, placed, shares=asked.shares, advanced=advanced),
-    )
-    about(request.scope)["words"] = len(placed.words)
-    service.observer.words.labels("scored").inc(len(placed.words))
-    return await answer(service.workers, found)
+    registry = context.registry
+    spans = await _tokenized(registry, body.text, ended=True)
+    found = await registry.ask(name, lambda memory: scored(memory, spans, shares=body.shares))
+    context.log["words"] = len(spans.words)
+    registry.observer.words.labels("scored").inc(len(spans.words))
+    return await json_answer(registry.pool, found)
 
 
 @router.post(
@@ -134,27 +114,13 @@ async def score(
     response_model=schemas.PredictAnswer,
     responses=refusals(404, 413, 415, named=True, body=True),
 )
-async def predict(
-    request: Request, name: Name, asked: schemas.PredictRequest, service: Asked, key: Holder
-) -> Response:
+async def predict(name: Name, body: schemas.PredictRequest, context: Context) -> Response:
     """The likeliest next words, by whose word, and from which passages; teaches nothing."""
-    about(request.scope)["memory"] = name
-    placed = await _placed(service, asked.text, ended=False)
-    found = await ask_after(
-        service,
-        name,
-        placed.words,
-        lambda memory, advanced: predicted(
-            memory,
-            placed.words,
-            n=asked.n,
-            sources=asked.sources,
-            word=asked.word,
-            advanced=advanced,
-        ),
-    )
-    service.observer.words.labels("predicted").inc()
-    return await answer(service.workers, found)
+    registry = context.registry
+    spans = await _tokenized(registry, body.text, ended=False)
+    found = await registry.ask(name, lambda memory: predicted(memory, spans.words, body))
+    registry.observer.words.labels("predicted").inc()
+    return await json_answer(registry.pool, found)
 
 
 @router.post(
@@ -162,27 +128,26 @@ async def predict(
     response_model=schemas.CompleteAnswer,
     responses=refusals(404, 413, 415, named=True, body=True, streams=True),
 )
-async def complete(
-    request: Request, name: Name, asked: schemas.CompleteRequest, service: Asked, key: Holder
-) -> Response:
+async def complete(name: Name, body: schemas.CompleteRequest, context: Context) -> Response:
     """Go on writing; with `stream`, an event a word."""
-    about(request.scope)["memory"] = name
-    placed = await _placed(service, asked.text, ended=False)
-    seed = 0 if asked.seed is None else asked.seed
-    sampling = SamplingParams(asked.words, asked.temperature, asked.top_p, seed)
+    registry = context.registry
+    spans = await _tokenized(registry, body.text, ended=False)
+    sampling = SamplingParams(
+        body.words, body.temperature, top_p=body.top_p, seed=0 if body.seed is None else body.seed
+    )
+    tokenizer = registry.model.tokenizer
+    spaced = follows_space(body.text, tokenizer)
 
     def pieces(memory: Memory) -> Iterator[dict[str, Any]]:
-        spaced = follows_space(asked.text, memory.model.tokenizer)
-        for piece in write(memory, placed.words, sampling, spaced=spaced):
+        for piece in generate(memory, tokenizer, spans.words, sampling, spaced=spaced):
             yield {"text": piece.text}
 
-    told = await begin_telling(service, name, pieces, [DONE])
-    if asked.stream:
-        return streamed(told)
-    found = [piece async for piece in told]
-    _check_ended(found)
-    text = "".join(piece["text"] for piece in found[:-1])
-    return await answer(service.workers, {"text": text, "words": len(found) - 1})
+    events = await begin_pieces(registry, name, pieces)
+    if body.stream:
+        return streamed(events)
+    *found, _ = await events.collect()
+    text = "".join(piece["text"] for piece in found)
+    return await json_answer(registry.pool, {"text": text, "words": len(found)})
 
 
 @router.post(
@@ -190,59 +155,46 @@ async def complete(
     response_model=schemas.Forgotten,
     responses=refusals(404, 413, 415, named=True, body=True),
 )
-async def forget(
-    request: Request, name: Name, asked: schemas.ForgetRequest, service: Asked, key: Holder
-) -> Any:
+async def forget(name: Name, body: schemas.ForgetRequest, context: Context) -> Any:
     """Be as if some words had never been read; durable before the answer."""
-    about(request.scope)["memory"] = name
-    matching = asked.matching
+    registry, matching = context.registry, body.matching
     if matching is not None:
         # As it stands in a memory, and never as a pattern: some patterns take for ever.
-        matching = service.model.tokenizer.pattern(matching)
+        matching = registry.model.tokenizer.pattern(matching)
         if not matching:
             raise Refused(422, "bad_value", "'matching' has no word in it; give some")
 
     def work(memory: Memory) -> dict[str, int]:
-        if asked.document is not None:
-            _check_document(memory, asked.document)
-        gone = memory.forget(
-            document=asked.document, before=asked.before, matching=matching, last=asked.last
-        )
+        if body.document is not None:
+            _check_document(memory, body.document)
+        gone = memory.forget(body.document, before=body.before, matching=matching, last=body.last)
         # Whoever was interrupted between the two asks again, and nothing is left to forget.
-        if asked.compact and memory.stats()["forgotten"]:
+        if body.compact and memory.stats()["forgotten"]:
             memory.compact()
         return {"forgotten": gone, "entries": len(memory)}
 
     async def task() -> dict[str, int]:
-        async with service.registry.session(name) as session:
+        async with registry.session(name) as session:
             return await session.forget(work)
 
-    found: dict[str, int] = await asyncio.shield(service.begin(task()))
-    about(request.scope)["words"] = found["forgotten"]
-    service.observer.words.labels("forgotten").inc(found["forgotten"])
+    found = await asyncio.shield(registry.begin(task()))
+    context.log["words"] = found["forgotten"]
+    registry.observer.words.labels("forgotten").inc(found["forgotten"])
     return found
 
 
-async def _stats(service: Service, name: str) -> dict[str, Any]:
-    async with service.registry.session(name) as session:
-        found = await within(service, session.ask(lambda memory: memory.stats()))
-    found["words_by_day"] = dict(list(found["words_by_day"].items())[-service.limits.days :])
-    return {
-        "name": name,
-        **{field: found[field] for field in schemas.Stats.model_fields if field != "name"},
+async def _stats(registry: Registry, name: str) -> dict[str, Any]:
+    found = await registry.ask(name, lambda memory: memory.stats())
+    found["words_by_day"] = dict(list(found["words_by_day"].items())[-registry.limits.days :])
+    return {field: found[field] for field in schemas.Stats.model_fields if field != "name"} | {
+        "name": name
     }
 
 
-async def _placed(service: Service, text: str, *, ended: bool) -> Placed:
+async def _tokenized(registry: Registry, text: str, *, ended: bool) -> Spans:
     """The words of what is asked about, or of what comes before it."""
-    _check_length(text, service.limits.ask)
-    return await service.workers.run(lambda: place(text, service.model.tokenizer, ended=ended))
-
-
-def _check_ended(events: list[Any]) -> None:
-    """Refuse what did not come to its end."""
-    if not events or events[-1] != DONE:
-        raise Refused(503, "too_slow", "it could not be finished; ask for less", retry_after=5)
+    _check_length(text, registry.limits.ask)
+    return await registry.pool.run(lambda: tokenized(text, registry.model.tokenizer, ended=ended))
 
 
 def _check_length(text: str, limit: int) -> None:
@@ -252,8 +204,22 @@ def _check_length(text: str, limit: int) -> None:
         )
 
 
+def check_lines(text: str, most: int) -> None:
+    """Refuse a text with a line that is too long.
+
+    >>> check_lines("ab\\nabc\\n\\na", 3)
+    """
+    at = 0
+    while len(text) - at > most:
+        # The last end of a line that is near enough; where there is none, the line is too long.
+        end = text.rfind("\n", at, at + most + 1)
+        if end < 0:
+            raise Refused(413, "too_long", f"a line of more than {most:,} characters; break it up")
+        at = end + 1
+
+
 def _check_document(memory: Memory, name: str) -> None:
     try:
-        memory.forget(document=name, dry_run=True)
+        memory.forget(name, dry_run=True)
     except SettingError:
         raise Refused(404, "no_document", "the memory never read a document of that name") from None

@@ -1,4 +1,4 @@
-"""From a folder and a model to a service that listens, until it is told to stop."""
+"""From a folder and a model to a service that listens, until it is told to stop; connections."""
 
 import gc
 import ipaddress
@@ -7,20 +7,98 @@ import socket
 from collections.abc import Callable, Collection
 from pathlib import Path
 from types import FrameType
-from typing import final
+from typing import Any, final
 
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from unbounded.errors import SettingError
 from unbounded.lm import Pretrained
 from unbounded.memory.opening import recorded
 from unbounded.serve.app import create_app
-from unbounded.serve.connections import configured
-from unbounded.serve.guard import Guard
 from unbounded.serve.keys import Keys
 from unbounded.serve.limits import Limits
 from unbounded.serve.observing import Observer, silence_others
+from unbounded.serve.security import Guard
 from unbounded.store.layout import NAME, read_about
+
+LEAST = 16 << 10
+"""Bytes of an answer that must be taken in `Limits.taking` seconds."""
+
+
+@final
+class Connection(H11Protocol):
+    """One connection, checked from time to time: idle, half a request, or an answer nobody takes.
+
+    The server itself bounds only the time between two requests. Of a request that was answered
+    before its end the rest is thrown away for as long as a connection may be idle: to close at once
+    would take the answer from whoever is still sending.
+    """
+
+    def connection_made(self, transport: Any) -> None:
+        """Come in; if the house is full, in the place of whoever has been idle for longest."""
+        super().connection_made(transport)
+        assert isinstance(self.app, Guard)
+        self._limits = self.app.registry.limits
+        self._since = self._moved = self.loop.time()
+        self._left = 0
+        if len(self.connections) > most_connections(self._limits.connections):
+            idle = [one for one in self.connections if isinstance(one, Connection) and one.idle]
+            oldest = min(idle, key=lambda one: one._since)
+            oldest.transport.abort()
+            # Now, and not when it has heard of it: the next may come before that.
+            self.connections.discard(oldest)
+        self._check()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Leave."""
+        self._next.cancel()
+        super().connection_lost(exc)
+
+    def on_response_complete(self) -> None:
+        """From now on the next request is waited for."""
+        self._since = self.loop.time()
+        super().on_response_complete()
+
+    @property
+    def idle(self) -> bool:
+        """Whether no request is being served."""
+        return self.cycle is None or self.cycle.response_complete
+
+    def _check(self) -> None:
+        now, left = self.loop.time(), self.transport.get_write_buffer_size()
+        # While it may be written to, what is left says nothing of what was taken.
+        stands = left and (self.idle or self.flow.write_paused)
+        if not stands or not 0 <= self._left - left < LEAST:
+            self._moved, self._left = now, left
+        limits = self._limits
+        if now - self._moved > limits.taking:
+            self.transport.abort()
+        elif self.idle and not left and now - self._since > limits.idle:
+            self.transport.close()
+        self._next = self.loop.call_later(min(limits.idle, limits.taking) / 4, self._check)
+
+
+def most_connections(wanted: int) -> int:
+    """As many as wanted, and never more than half of the descriptors that the process may have."""
+    return min(wanted, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
+
+
+def server_config(app: Guard) -> uvicorn.Config:
+    """How the server is to run: no forwarded headers, no web sockets, no banner."""
+    return uvicorn.Config(
+        app,
+        http=Connection,
+        ws="none",
+        lifespan="on",
+        interface="asgi3",
+        proxy_headers=False,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=round(app.registry.limits.grace),
+        h11_max_incomplete_event_size=64 << 10,
+    )
 
 
 @final
@@ -30,8 +108,7 @@ class _Server(uvicorn.Server):
     guard: Guard
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        self.guard.stopping = True
-        self.guard.service.ready = False
+        self.guard.registry.ready = False
         super().handle_exit(sig, frame)
 
 
@@ -45,7 +122,6 @@ def serve(
     threads: int,
     without_keys: bool = False,
     hosts: Collection[str] = (),
-    batched: bool = True,
     quiet: bool = False,
     engine: str | None = None,
     say: Callable[[str], None] = lambda line: None,
@@ -64,13 +140,12 @@ def serve(
         limits=limits,
         observer=observer,
         threads=threads,
-        batched=batched,
         hosts={host, socket.gethostname(), *hosts},
         engine=engine,
     )
     listening = _listen(host, port)
     silence_others()
-    server = _Server(configured(app))
+    server = _Server(server_config(app))
     server.guard = app
     where = listening.getsockname()
     say(f"http://{host if ':' not in host else f'[{host}]'}:{where[1]}/")

@@ -15,6 +15,7 @@ from pydantic import (
 from unbounded.errors import SettingError
 from unbounded.memory.integrity import timestamp
 from unbounded.memory.names import LONGEST, PATTERN
+from unbounded.serve.refusals import STATUSES
 
 TEXT = r"^[^\x00]*$"
 LABEL = r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]+$"
@@ -62,6 +63,27 @@ class Error(BaseModel):
     """Every answer that is an error has this body."""
 
     error: ErrorDetail
+
+
+EVENT = {"type": "object", "properties": {"data": {"type": "string"}}, "required": ["data"]}
+"""One server-sent event, its data a JSON object or `[DONE]`."""
+
+
+def refusals(
+    *more: int, named: bool = False, body: bool = False, streams: bool = False
+) -> dict[int | str, dict[str, Any]]:
+    """The answers of a route beside the good one."""
+    extra = (408, 422) if body else (422,) if named else ()
+    found: dict[int | str, dict[str, Any]] = {
+        status: {"model": Error, "description": STATUSES[status][1]}
+        for status in sorted({400, 401, 403, 405, 429, 500, 503, *extra, *more})
+    }
+    if streams:
+        found[200] = {
+            "description": "the answer; with `stream`, events of a JSON object each",
+            "content": {"text/event-stream": {"schema": EVENT}},
+        }
+    return found
 
 
 class NewMemory(Body):
@@ -269,41 +291,6 @@ Prompts = Annotated[
 Token = Annotated[int, Field(ge=0, lt=2**31, strict=True)]
 TokenPrompt = Annotated[list[Token], Field(min_length=1, max_length=100_000, fail_fast=True)]
 TokenPrompts = Annotated[list[TokenPrompt], Field(min_length=1, max_length=64, fail_fast=True)]
-
-
-class TokenizeRequest(BaseModel):
-    """A text to be cut into tokens; other members are taken and ignored."""
-
-    prompt: Annotated[str, Field(pattern=TEXT, examples=["The zorble"])]
-
-
-class TokenizeAnswer(BaseModel):
-    """Its tokens."""
-
-    tokens: list[int]
-    count: int
-    max_model_len: int
-
-
-class DetokenizeRequest(BaseModel):
-    """Tokens to be put together."""
-
-    tokens: Annotated[list[Token], Field(max_length=100_000, examples=[[1, 2]], fail_fast=True)]
-
-
-class DetokenizeAnswer(BaseModel):
-    """Their text."""
-
-    prompt: str
-
-
-class TokenizerInfo(BaseModel):
-    """What tokens there are."""
-
-    tokenizer_class: str
-    eos_token: str
-    vocab_size: int
-    model_max_length: int
 
 
 class CompletionRequest(BaseModel):

@@ -1,56 +1,107 @@
-"""One memory among many users: what is read is read in order, and asking comes in between."""
+"""One open memory among many users: what is read is read in order, and asking comes in between."""
 
 import asyncio
 import time as clock
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from datetime import datetime
+from functools import partial
 from typing import TypeVar, final
 
 from unbounded.corpus import Line
 from unbounded.errors import UnboundedError
 from unbounded.memory import Memory
 from unbounded.model import Reading
-from unbounded.serve.batching import Batching
 from unbounded.serve.limits import Limits
+from unbounded.serve.pool import READING_DELAY, Pool
 from unbounded.serve.refusals import Refused, busy, stopping
-from unbounded.serve.workers import PATIENCE, Workers
 
 T = TypeVar("T")
 
 
 @final
 class Session:
-    """An open memory and who waits for it.
+    """An open memory and the locks that its users wait for.
 
     Writers go one at a time, first come first served, and hold the state for one block at a time.
     Whoever asks holds the state too, so it sees the memory as it stands between two blocks. Locks
     are fair: asking waits for one block at most, and reading for those who asked before.
     """
 
-    def __init__(
-        self,
-        name: str,
-        memory: Memory,
-        workers: Workers,
-        limits: Limits,
-        batching: Batching | None = None,
-    ) -> None:
+    def __init__(self, name: str, memory: Memory, pool: Pool, limits: Limits) -> None:
         self.name = name
         self.memory = memory
-        self.batching = batching
         self.users = 0
         self.used = clock.monotonic()
-        self.gone = False
+        self.closed = False
         self.broken = False
         self.stopping = False
-        self._workers = workers
+        self._pool = pool
         self._limits = limits
         self._writing = asyncio.Lock()
         self._state = asyncio.Lock()
-        self._aside: Memory | None = None
-        self._asking_aside = asyncio.Lock()
+        self._before: Memory | None = None
+        """While it forgets: the memory as it was, and the lock of those who ask that one."""
+        self._asking_before = asyncio.Lock()
         self._waiting = 0
+
+    async def ask(self, work: Callable[[Memory], T]) -> T:
+        """Let a thread ask the memory as it stands between two blocks.
+
+        While it forgets, which is reading again, it is asked as it was before.
+        """
+        with self._queued():
+            while True:
+                before = self._before
+                async with self._state if before is None else self._asking_before:
+                    # Who had to wait may have waited for the wrong one.
+                    if self._before is before:
+                        self._check_open()
+                        memory = self.memory if before is None else before
+                        return await self._pool.run(partial(work, memory))
+
+    async def read(
+        self, lines: Iterator[Line], time: datetime | None = None
+    ) -> AsyncGenerator[Reading, None]:
+        """Read lines block by block; all durable once this ends.
+
+        When the service stops, it ends with an error; the blocks that were given out are durable.
+        """
+        async with self._one_writer():
+            readings = iter(self.memory.follow(lines, time=time, whole=True))
+            try:
+                while True:
+                    async with self._state:
+                        self._check_open()
+                        reading = await self._change(lambda: next(readings, None))
+                    if reading is None:
+                        return
+                    yield reading
+                    if self.stopping:
+                        raise stopping()
+            finally:
+                async with self._state:
+                    await self._change(readings.close)  # type: ignore[attr-defined]
+
+    async def forget(self, work: Callable[[Memory], T]) -> T:
+        """Let a thread make the memory forget, in one go; meanwhile it is asked as it was."""
+        async with self._one_writer():
+            async with self._state:
+                self._check_open()
+                self._before = await self._pool.run(self.memory.view)
+            try:
+                return await self._change(lambda: work(self.memory))
+            finally:
+                async with self._asking_before, self._state:
+                    before, self._before = self._before, None
+                    await self._pool.run(before.close)
+
+    async def close(self) -> None:
+        """Wait for all who came before, then close the memory; who comes later is refused."""
+        async with self._writing, self._state:
+            if not self.closed:
+                self.closed = True
+                await self._pool.run(self.memory.close)
 
     @contextmanager
     def _queued(self) -> Iterator[None]:
@@ -63,85 +114,22 @@ class Session:
             self._waiting -= 1
 
     @asynccontextmanager
-    async def held(self) -> AsyncIterator[Memory]:
-        """The memory as it stands between two blocks, for as long as one likes; for asking.
-
-        While it forgets, which is reading again, it is asked as it was before.
-        """
-        with self._queued():
-            while True:
-                aside = self._aside
-                async with self._state if aside is None else self._asking_aside:
-                    # Who had to wait may have waited for the wrong one.
-                    if self._aside is aside:
-                        self._check()
-                        yield aside or self.memory
-                        return
-
-    async def ask(self, work: Callable[[Memory], T]) -> T:
-        """Let a thread ask the memory."""
-        async with self.held() as memory:
-            return await self._workers.run(lambda: work(memory))
-
-    async def follow(
-        self, lines: Iterator[Line], time: datetime | None = None
-    ) -> AsyncIterator[Reading]:
-        """Read lines block by block; all durable once this ends.
-
-        When the service stops, it ends with an error; the blocks that were given out are durable.
-        """
+    async def _one_writer(self) -> AsyncIterator[None]:
         with self._queued():
             await self._writing.acquire()
         try:
-            readings = iter(self.memory.follow(lines, time=time, whole=True))
-            try:
-                while True:
-                    async with self._state:
-                        self._check()
-                        reading = await self._run(lambda: next(readings, None))
-                    if reading is None:
-                        return
-                    yield reading
-                    if self.stopping:
-                        raise stopping()
-            finally:
-                async with self._state:
-                    await self._run(readings.close)  # type: ignore[attr-defined]
+            yield
         finally:
             self._writing.release()
 
-    async def forget(self, work: Callable[[Memory], T]) -> T:
-        """Let a thread make the memory forget, in one go; meanwhile it is asked as it was."""
-        with self._queued():
-            await self._writing.acquire()
-        try:
-            async with self._state:
-                self._check()
-                self._aside = await self._workers.run(self.memory.view)
-            try:
-                return await self._run(lambda: work(self.memory))
-            finally:
-                async with self._asking_aside, self._state:
-                    aside, self._aside = self._aside, None
-                    await self._workers.run(aside.close)
-        finally:
-            self._writing.release()
-
-    async def close(self) -> None:
-        """Wait for all who came before, then close the memory; who comes later is refused."""
-        async with self._writing, self._state:
-            if not self.gone:
-                self.gone = True
-                await self._workers.run(self.memory.close)
-
-    async def _run(self, work: Callable[[], T]) -> T:
+    async def _change(self, work: Callable[[], T]) -> T:
         """Something that changes the memory; if that fails half-way, it must be opened again."""
         try:
-            return await self._workers.run(work, patience=PATIENCE)
+            return await self._pool.run(work, delay=READING_DELAY)
         except (OSError, UnboundedError, MemoryError):
             self.broken = True
             raise
 
-    def _check(self) -> None:
-        if self.gone:
+    def _check_open(self) -> None:
+        if self.closed:
             raise Refused(404, "no_memory", "there is no memory of that name any more")

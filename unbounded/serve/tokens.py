@@ -1,67 +1,192 @@
-"""`/tokenize`, `/detokenize` and `/tokenizer_info`, as evaluation harnesses ask for them."""
+"""Words as tokens, for clients that send those: `/tokenize`, `/detokenize`, `/tokenizer_info`.
 
-from typing import Any
+A word of the network is its id. Any other falls back to bytes: a number that says so, its bytes,
+and a number that ends it. So a token is a token whatever a memory has learned meanwhile.
+"""
 
+from collections.abc import Sequence
+from typing import Annotated, Any, final
+
+import numpy as np
 from fastapi import APIRouter
+from fastapi.responses import Response
+from pydantic import BaseModel, Field
 
-from unbounded.corpus import SENTENCE_END
-from unbounded.serve import schemas
-from unbounded.serve.access import Asked, Holder
-from unbounded.serve.documented import refusals
-from unbounded.serve.events import answer
-from unbounded.serve.places import place
+from unbounded.corpus import SENTENCE_END, Vocabulary
+from unbounded.corpus.tokenizer import LONGEST
+from unbounded.lm import Pretrained
+from unbounded.serve.answers import tokenized
+from unbounded.serve.limits import Limits
 from unbounded.serve.refusals import Refused
-from unbounded.serve.state import Service
+from unbounded.serve.schemas import TEXT, Token, refusals
+from unbounded.serve.security import Context
+from unbounded.serve.streaming import json_answer
 
 router = APIRouter(tags=["tokens"])
+
+BYTES = 256
 
 END = "\x03"
 """How a client writes a sentence end by name: the character for the end of a text, which no text
 has. Its name among words, `</s>`, is four words of a text like any other."""
 
 
-@router.get("/tokenizer_info", response_model=schemas.TokenizerInfo, responses=refusals())
-async def tokenizer_info(service: Asked, key: Holder) -> Any:
-    """What tokens there are: the network's words, and bytes to spell others if there are any."""
+@final
+class ByteFallback:
+    """From words to tokens and back.
+
+    >>> fallback = ByteFallback(Vocabulary(["the", "cat"]))
+    >>> tokens = fallback.encode(["the", "ox"]); tokens
+    [0, 259, 114, 123, 260]
+    >>> fallback.decode(tokens)
+    (['the', 'ox'], [0, 4])
+    """
+
+    def __init__(self, vocabulary: Vocabulary, *, closed: bool = False) -> None:
+        """Where a vocabulary is `closed`, no word needs bytes."""
+        self._vocabulary = vocabulary
+        self._base = vocabulary.base_size
+        self._begin, self._end = self._base + BYTES, self._base + BYTES + 1
+        self.size = self._base if closed else self._end + 1
+        """How many tokens there are."""
+
+    @staticmethod
+    def of(model: Pretrained) -> "ByteFallback":
+        """The tokens of a model."""
+        return ByteFallback(model.vocabulary, closed=model.lm.closed)
+
+    def encode(self, words: Sequence[str]) -> list[int]:
+        """The tokens of words."""
+        out: list[int] = []
+        for word, number in zip(words, self._vocabulary.lookup(words).tolist(), strict=True):
+            if 0 <= number < self._base:
+                out.append(number)
+            else:
+                out += [self._begin, *(self._base + byte for byte in word.encode()), self._end]
+        return out
+
+    def decode(self, tokens: Sequence[int]) -> tuple[list[str], list[int]]:
+        """The words of tokens, and with which token each ends; refuses what makes none.
+
+        A word cut off at an end is a word.
+        """
+        words: list[str] = []
+        last: list[int] = []
+        word: bytearray | None = None
+        numbers = np.array(tokens, np.int64)
+        if len(bad := np.flatnonzero((numbers < 0) | (numbers >= self.size))):
+            raise Refused(422, "bad_token", f"token {bad[0]} is none; there are {self.size:,}")
+        known = iter(self._vocabulary.decode(numbers[numbers < self._base]))
+        for at, token in enumerate(tokens):
+            if token < self._base:
+                words.append(next(known))
+                last.append(at)
+            elif token == self._begin:
+                word = bytearray()
+            elif token == self._end:
+                if word:
+                    words.append(_word(word))
+                    last.append(at)
+                word = None
+            elif word is not None:
+                word.append(token - self._base)
+        if word:
+            words.append(_word(word))
+            last.append(len(tokens) - 1)
+        return words, last
+
+
+def _word(data: bytearray) -> str:
+    """A word has no white space in it, whatever was sent; one that no text has is refused."""
+    word = "".join(data.decode("utf-8", "replace").replace("\0", "\ufffd").split())
+    if word == SENTENCE_END or len(word.encode()) > LONGEST:
+        raise Refused(
+            422,
+            "bad_token",
+            f"bytes of {SENTENCE_END!r}, or more than {LONGEST} of them; no text has such "
+            "a word: send text, or the tokens that /tokenize gives",
+        )
+    return word or "\ufffd"
+
+
+class TokenizeRequest(BaseModel):
+    """A text to be cut into tokens; other members are taken and ignored."""
+
+    prompt: Annotated[str, Field(pattern=TEXT, examples=["The zorble"])]
+
+
+class TokenizeAnswer(BaseModel):
+    """Its tokens."""
+
+    tokens: list[int]
+    count: int
+    max_model_len: int
+
+
+class DetokenizeRequest(BaseModel):
+    """Tokens to be put together."""
+
+    tokens: Annotated[list[Token], Field(max_length=100_000, examples=[[1, 2]], fail_fast=True)]
+
+
+class DetokenizeAnswer(BaseModel):
+    """Their text."""
+
+    prompt: str
+
+
+class TokenizerInfo(BaseModel):
+    """What tokens there are."""
+
+    tokenizer_class: str
+    eos_token: str
+    vocab_size: int
+    model_max_length: int
+
+
+@router.get("/tokenizer_info", response_model=TokenizerInfo, responses=refusals())
+async def tokenizer_info(context: Context) -> Any:
+    """What tokens there are: the network's words, and bytes for others if there are any."""
+    model = context.registry.model
     return {
-        "tokenizer_class": "pieces" if service.model.lm.closed else "words",
+        "tokenizer_class": "pieces" if model.lm.closed else "words",
         "eos_token": END,
-        "vocab_size": service.spelling.size,
-        "model_max_length": service.limits.explained,
+        "vocab_size": ByteFallback.of(model).size,
+        "model_max_length": context.registry.limits.explained,
     }
 
 
-@router.post(
-    "/tokenize", response_model=schemas.TokenizeAnswer, responses=refusals(413, 415, body=True)
-)
-async def tokenize(asked: schemas.TokenizeRequest, service: Asked, key: Holder) -> Any:
+@router.post("/tokenize", response_model=TokenizeAnswer, responses=refusals(413, 415, body=True))
+async def tokenize(body: TokenizeRequest, context: Context) -> Response:
     """A text as tokens; a line feed is the end of a sentence."""
-    _check(service, asked.prompt)
+    registry = context.registry
+    _check(registry.limits, body.prompt)
 
     def work() -> list[int]:
-        if asked.prompt == END:
-            return service.spelling.tokens([SENTENCE_END])
-        placed = place(asked.prompt, service.model.tokenizer, ended=False)
-        return service.spelling.tokens(placed.words)
+        words = [SENTENCE_END]
+        if body.prompt != END:
+            words = tokenized(body.prompt, registry.model.tokenizer, ended=False).words
+        return ByteFallback.of(registry.model).encode(words)
 
-    tokens = await service.workers.run(work)
-    found = {"tokens": tokens, "count": len(tokens), "max_model_len": service.limits.explained}
-    return await answer(service.workers, found)
+    tokens = await registry.pool.run(work)
+    found = {"tokens": tokens, "count": len(tokens), "max_model_len": registry.limits.explained}
+    return await json_answer(registry.pool, found)
 
 
 @router.post(
-    "/detokenize", response_model=schemas.DetokenizeAnswer, responses=refusals(413, 415, body=True)
+    "/detokenize", response_model=DetokenizeAnswer, responses=refusals(413, 415, body=True)
 )
-async def to_text(asked: schemas.DetokenizeRequest, service: Asked, key: Holder) -> Any:
+async def detokenize(body: DetokenizeRequest, context: Context) -> Any:
     """Tokens as text that is pleasant to read."""
-    _check(service, asked.tokens)
+    registry = context.registry
+    _check(registry.limits, body.tokens)
 
     def work() -> str:
-        return service.model.tokenizer.text(service.spelling.read(asked.tokens).words)
+        return registry.model.tokenizer.text(ByteFallback.of(registry.model).decode(body.tokens)[0])
 
-    return {"prompt": await service.workers.run(work)}
+    return {"prompt": await registry.pool.run(work)}
 
 
-def _check(service: Service, given: str | list[int]) -> None:
-    if len(given) > service.limits.ask:
-        raise Refused(413, "too_long", f"more than {service.limits.ask:,} characters or tokens")
+def _check(limits: Limits, given: str | list[int]) -> None:
+    if len(given) > limits.ask:
+        raise Refused(413, "too_long", f"more than {limits.ask:,} characters or tokens")

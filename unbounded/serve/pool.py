@@ -1,4 +1,4 @@
-"""Threads that do the work, by who has waited longest; a block of reading is given a start less."""
+"""A pool of threads that takes work by who has waited longest; reading lets others go first."""
 
 import asyncio
 import heapq
@@ -11,12 +11,12 @@ from typing import Any, TypeVar, final
 
 T = TypeVar("T")
 
-PATIENCE = 0.25
+READING_DELAY = 0.25
 """Seconds that reading waits for those who only ask; so neither can starve the other."""
 
 
 @final
-class Workers:
+class Pool:
     """A few threads and one queue, ordered by when each piece of work should begin."""
 
     def __init__(self, threads: int) -> None:
@@ -25,29 +25,25 @@ class Workers:
         self._changed = threading.Condition()
         self._closed = False
         self._threads = [
-            threading.Thread(target=self._work, name=f"worker-{i}", daemon=True)
+            threading.Thread(target=self._work, name=f"pool-{i}", daemon=True)
             for i in range(threads)
         ]
+
+    def start(self) -> None:
+        """Begin to take work."""
         for thread in self._threads:
             thread.start()
 
     def __len__(self) -> int:
+        """Pieces of work that wait."""
         return len(self._heap)
 
-    def submit(self, work: Callable[[], T], *, patience: float = 0.0) -> "Future[T]":
-        """Have it done by a thread; with patience, after those who came a little later."""
-        future: Future[T] = Future()
-        with self._changed:
-            if self._closed:
-                raise RuntimeError("the workers have stopped")
-            due = time.monotonic() + patience
-            heapq.heappush(self._heap, (due, next(self._numbers), work, future))
-            self._changed.notify()
-        return future
+    async def run(self, work: Callable[[], T], *, delay: float = 0.0) -> T:
+        """Have it done by a thread; with a delay, after those who came a little later.
 
-    async def run(self, work: Callable[[], T], *, patience: float = 0.0) -> T:
-        """The same, awaited. Who is cancelled still waits for its end: a lock may depend on it."""
-        future = asyncio.wrap_future(self.submit(work, patience=patience))
+        Who is cancelled still waits for its end: a lock may depend on it.
+        """
+        future = asyncio.wrap_future(self._submit(work, delay))
         cancelled = False
         while not future.done():
             try:
@@ -66,6 +62,16 @@ class Workers:
             self._changed.notify_all()
         for thread in self._threads:
             thread.join()
+
+    def _submit(self, work: Callable[[], T], delay: float) -> "Future[T]":
+        future: Future[T] = Future()
+        with self._changed:
+            if self._closed:
+                raise RuntimeError("the pool is closed")
+            due = time.monotonic() + delay
+            heapq.heappush(self._heap, (due, next(self._numbers), work, future))
+            self._changed.notify()
+        return future
 
     def _work(self) -> None:
         while True:

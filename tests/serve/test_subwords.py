@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import openai
 import pytest
 
-from tests.serve.living import Client, living
+from tests.serve.running_service import Client, in_thread
 from tests.transformers_small import pretrained
 from unbounded.lm import Pretrained
 
@@ -19,10 +19,9 @@ def model() -> Pretrained:
 
 @pytest.fixture(scope="module")
 def zoo(tmp_path_factory: pytest.TempPathFactory, model: Pretrained) -> Iterator[Client]:
-    with living(tmp_path_factory.mktemp("shelf"), model) as url:
+    with in_thread(tmp_path_factory.mktemp("subwords"), model) as url:
         client = Client(url)
-        client.post("/v1/memories", name="zoo")
-        client.post("/v1/memories/zoo/read", text=TEXT, document="diary")
+        client.make("zoo", TEXT, "diary")
         yield client
 
 
@@ -71,12 +70,11 @@ def test_tokens_are_the_networks_own_and_none_spells_another(
 
 
 def test_lines_are_forgotten_by_their_words_whatever_pieces_they_are(zoo: Client) -> None:
-    zoo.post("/v1/memories", name="few")
-    zoo.post("/v1/memories/few/read", text="my secretive aunt\nmy secret aunt\nan aunt")
-    before = zoo.get("/v1/memories/few")["entries"]
-    gone = zoo.post("/v1/memories/few/forget", matching="secret")["forgotten"]
+    path = zoo.make("few", "my secretive aunt\nmy secret aunt\nan aunt")
+    before = zoo.get(path)["entries"]
+    gone = zoo.post(f"{path}/forget", matching="secret")["forgotten"]
     assert 0 < gone < before
-    left = zoo.get("/v1/memories/few")["entries"]
-    assert zoo.post("/v1/memories/few/forget", matching="secret")["forgotten"] == 0
-    assert zoo.post("/v1/memories/few/forget", matching="secretive aunt")["forgotten"] > 0
-    assert zoo.get("/v1/memories/few")["entries"] < left
+    left = zoo.get(path)["entries"]
+    assert zoo.post(f"{path}/forget", matching="secret")["forgotten"] == 0
+    assert zoo.post(f"{path}/forget", matching="secretive aunt")["forgotten"] > 0
+    assert zoo.get(path)["entries"] < left

@@ -1,0 +1,297 @@
+"""`/v1/completions` and `/v1/models` as the official client has them: a memory is a model."""
+
+import secrets
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise, repeat
+from typing import Any, NoReturn
+
+import numpy as np
+from fastapi import APIRouter
+from fastapi.responses import Response
+
+from unbounded.corpus import Splitter
+from unbounded.memory import Memory, Piece, SamplingParams, generate
+from unbounded.memory.sampling import after, follows_space, top_words
+from unbounded.serve import schemas
+from unbounded.serve.answers import score_blocks, tokenized
+from unbounded.serve.limits import Limits
+from unbounded.serve.refusals import Refused
+from unbounded.serve.registry import Registry
+from unbounded.serve.schemas import refusals
+from unbounded.serve.security import Context, Name
+from unbounded.serve.streaming import begin_pieces, json_answer, streamed
+from unbounded.serve.tokens import ByteFallback
+from unbounded.store.layout import NAME
+
+router = APIRouter(prefix="/v1", tags=["as the official client has it"])
+
+DEFAULT_TOKENS = 16
+
+
+@router.get("/models", response_model=schemas.Models, responses=refusals())
+async def list_models(context: Context) -> Any:
+    """The memories, as models."""
+    registry = context.registry
+    names = [name for name in registry.names() if context.key.sees(name)]
+    return {"object": "list", "data": [_model(registry, name) for name in names]}
+
+
+@router.get("/models/{name}", response_model=schemas.Model, responses=refusals(404, named=True))
+async def model(name: Name, context: Context) -> Any:
+    """One of them."""
+    if name not in context.registry.names():
+        raise Refused(404, "model_not_found", "there is no memory of that name")
+    return _model(context.registry, name)
+
+
+@router.post(
+    "/completions",
+    response_model=schemas.Completion,
+    response_model_exclude_unset=True,
+    responses=refusals(404, 413, 415, body=True, streams=True),
+)
+async def completions(body: schemas.CompletionRequest, context: Context) -> Response:
+    """Go on after a prompt, or score it (`echo`, `logprobs`, `max_tokens` 0)."""
+    registry = context.registry
+    context.log["memory"] = body.model
+    context.key.require(body.model, "read")
+    _check(registry.limits, body)
+    prompts = await registry.pool.run(lambda: _prompts(registry, body))
+    _check_words(registry.limits, body, prompts)
+    request = _Request(registry, body, prompts)
+    events = await begin_pieces(registry, body.model, request.chunks)
+    if body.stream:
+        return streamed(events)
+    *chunks, _ = await events.collect()
+    found = await registry.pool.run(lambda: request.joined(chunks))
+    context.log["words"] = found["usage"]["completion_tokens"]
+    return await json_answer(registry.pool, found)
+
+
+def _model(registry: Registry, name: str) -> dict[str, Any]:
+    created = int((registry.root / name / NAME).stat().st_mtime)
+    return {"id": name, "object": "model", "created": created, "owned_by": "unbounded"}
+
+
+# Prompts: text or tokens.
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """Words, and the piece of the prompt that each is; `last` says with which token each ends.
+
+    A word that falls back to bytes takes several tokens: all of its surprise is on the last.
+    """
+
+    words: list[str]
+    pieces: list[str]
+    last: list[int]
+    tokens: int
+    spaced: bool
+    blank: str = ""
+    """The whole of a prompt that has no word in it."""
+
+    @staticmethod
+    def of_text(text: str, tokenizer: Splitter) -> "Prompt":
+        """A text that goes on."""
+        spans = tokenized(text, tokenizer, ended=False)
+        count, spaced = len(spans.words), follows_space(text, tokenizer)
+        blank = "" if count else text
+        return Prompt(spans.words, spans.pieces(), list(range(count)), count, spaced, blank)
+
+    @staticmethod
+    def of_tokens(tokens: list[int], bytes_of: ByteFallback, tokenizer: Splitter) -> "Prompt":
+        """Words that were sent as tokens."""
+        words, last = bytes_of.decode(tokens)
+        text = tokenizer.text(words)
+        ends = tokenized(text, tokenizer, ended=False).ends
+        # Where the text splits into other words than it was made of, the first piece is all of it.
+        if len(ends) != len(words):
+            ends = [len(text)] * len(words)
+        pieces = [text[start:end] for start, end in pairwise([0, *ends])]
+        return Prompt(words, pieces, last, len(tokens), follows_space(text, tokenizer))
+
+    def echo(self, memory: Memory, top: int) -> Iterator[Piece]:
+        """The prompt's tokens, each with how likely it was, and the likeliest others."""
+        at, nothing = 0, Piece("", 0.0, {"": 0.0} if top else {})
+        for (log_prob, best), piece, last in zip(
+            _log_probs(memory, self.words, top), self.pieces, self.last, strict=True
+        ):
+            yield from repeat(nothing, last - at)
+            at = last + 1
+            yield Piece(piece, log_prob, best)
+        # Behind the last word: white space, or tokens that make none.
+        if self.blank:
+            yield replace(nothing, text=self.blank)
+        yield from repeat(nothing, self.tokens - at)
+
+
+def _log_probs(
+    memory: Memory, words: list[str], top: int
+) -> Iterator[tuple[float, dict[str, float]]]:
+    if not top:
+        for reading in list(score_blocks(memory.online, words)):
+            for log_prob in np.log(reading.prob).tolist():
+                yield log_prob, {}
+        return
+    # What else was likely depends on the step, so that it must be asked for step by step. Between
+    # two steps the memory may have learned; what it says of the next is what it knows then.
+    version: object = None
+    for step, word in enumerate(words):
+        if version != (version := memory.version):
+            model = after(memory.online, words[:step])
+        probs = model.predict().dense(len(model.vocabulary))[0]
+        number = int(model.ids([word])[0])
+        reading, then = model.peek([word])
+        # From the same row as the likeliest: whoever compares the two finds them equal.
+        prob = probs[number] if number < len(probs) else reading.prob[0]
+        yield float(np.log(prob)), top_words(model, probs, top)
+        model = then
+
+
+def _given(body: schemas.CompletionRequest) -> list[Any]:
+    """Each prompt, as it was sent."""
+    given: Any = body.prompt
+    return [given] if isinstance(given, str) or isinstance(given[0], int) else given
+
+
+def _prompts(registry: Registry, body: schemas.CompletionRequest) -> list[Prompt]:
+    tokenizer, bytes_of = registry.model.tokenizer, ByteFallback.of(registry.model)
+    return [
+        Prompt.of_text(prompt, tokenizer)
+        if isinstance(prompt, str)
+        else Prompt.of_tokens(prompt, bytes_of, tokenizer)
+        for prompt in _given(body)
+    ]
+
+
+def _check(limits: Limits, body: schemas.CompletionRequest) -> None:
+    """Refuse what is too long as it was sent, before anything is made of it."""
+    given = _given(body)
+    if sum(map(len, given)) > limits.ask:
+        _refuse_length(limits)
+    words = _max_tokens(body) * (body.n or 1) * len(given)
+    if words > 4 * limits.words:
+        raise Refused(413, "too_long", f"{words:,} words to write; at most {4 * limits.words}")
+
+
+def _check_words(limits: Limits, body: schemas.CompletionRequest, prompts: list[Prompt]) -> None:
+    """Refuse what turns out to be too long: a token can be a long word."""
+    if sum(len(piece) for prompt in prompts for piece in prompt.pieces) > limits.ask:
+        _refuse_length(limits)
+    words = sum(len(prompt.words) for prompt in prompts) * (body.n or 1)
+    if body.echo and body.logprobs and words > limits.explained:
+        raise Refused(
+            413,
+            "too_long",
+            f"{words:,} words with the likeliest others at each; at most {limits.explained} are "
+            "taken: ask with logprobs 0, or for less",
+        )
+
+
+def _refuse_length(limits: Limits) -> NoReturn:
+    raise Refused(
+        413, "too_long", f"prompts of more than {limits.ask:,} characters or tokens in all"
+    )
+
+
+def _max_tokens(body: schemas.CompletionRequest) -> int:
+    return DEFAULT_TOKENS if body.max_tokens is None else body.max_tokens
+
+
+def _sampling(body: schemas.CompletionRequest) -> SamplingParams | None:
+    """How words are drawn; None where none are."""
+    if not (words := _max_tokens(body)):
+        return None
+    stop = body.stop or []
+    return SamplingParams(
+        words,
+        1.0 if body.temperature is None else body.temperature,
+        top_p=1.0 if body.top_p is None else body.top_p,
+        seed=secrets.randbelow(2**32) if body.seed is None else body.seed,
+        stop=(stop,) if isinstance(stop, str) else tuple(stop),
+        top=body.logprobs or 0,
+    )
+
+
+class _Request:
+    """One request, and its answer in chunks or whole."""
+
+    def __init__(
+        self, registry: Registry, body: schemas.CompletionRequest, prompts: list[Prompt]
+    ) -> None:
+        self._tokenizer = registry.model.tokenizer
+        self._body = body
+        self._prompts = prompts
+        self._choices = body.n or 1
+        self._shell = {
+            "id": f"cmpl-{secrets.token_hex(12)}",
+            "object": "text_completion",
+            "created": int(time.time()),
+            "model": body.model,
+        }
+
+    def chunks(self, memory: Memory) -> Iterator[dict[str, Any]]:
+        """A chunk a token; the last says how many there were, if that is wanted."""
+        body, sampling, written = self._body, _sampling(self._body), 0
+        for number, prompt in enumerate(self._prompts):
+            for index in range(number * self._choices, (number + 1) * self._choices):
+                offset = 0
+                for piece in prompt.echo(memory, body.logprobs or 0) if body.echo else ():
+                    yield self._chunk(index, piece, offset)
+                    offset += len(piece.text)
+                if sampling is None:
+                    yield self._chunk(index, Piece("", 0.0, {}, "length"), None)
+                    continue
+                assert sampling.seed is not None
+                drawn = replace(sampling, seed=sampling.seed + index)
+                for piece in generate(
+                    memory, self._tokenizer, prompt.words, drawn, spaced=prompt.spaced
+                ):
+                    written += 1
+                    yield self._chunk(index, piece, offset)
+                    offset += len(piece.text)
+        if not body.stream or (body.stream_options or {}).get("include_usage"):
+            read = sum(prompt.tokens for prompt in self._prompts)
+            usage = {"prompt_tokens": read, "completion_tokens": written}
+            yield self._shell | {"choices": [], "usage": usage | {"total_tokens": read + written}}
+
+    def _chunk(self, index: int, piece: Piece, offset: int | None) -> dict[str, Any]:
+        probs: dict[str, Any] | None = None
+        if self._body.logprobs is not None and offset is not None:
+            probs = {
+                "tokens": [piece.text],
+                "token_logprobs": [piece.log_prob],
+                "top_logprobs": [piece.top] if self._body.logprobs else None,
+                "text_offset": [offset],
+            }
+        choice = {"text": piece.text, "index": index, "logprobs": probs}
+        return self._shell | {"choices": [choice | {"finish_reason": piece.finish}]}
+
+    def joined(self, chunks: list[dict[str, Any]]) -> dict[str, Any]:
+        """All chunks as one answer."""
+        by_index: dict[int, list[dict[str, Any]]] = {}
+        for chunk in chunks:
+            for part in chunk["choices"]:
+                by_index.setdefault(part["index"], []).append(part)
+        choices = [self._choice(index, parts) for index, parts in sorted(by_index.items())]
+        return {**chunks[-1], "choices": choices}
+
+    def _choice(self, index: int, parts: list[dict[str, Any]]) -> dict[str, Any]:
+        probs: dict[str, Any] | None = None
+        if self._body.logprobs is not None:
+            told = [part["logprobs"] for part in parts if part["logprobs"] is not None]
+            probs = {
+                name: [value for one in told for value in one[name]]
+                for name in ("tokens", "token_logprobs", "text_offset")
+            }
+            tops = [top for one in told for top in one["top_logprobs"] or []]
+            probs["top_logprobs"] = tops or None
+        return {
+            "text": "".join(part["text"] for part in parts),
+            "index": index,
+            "logprobs": probs,
+            "finish_reason": parts[-1]["finish_reason"],
+        }
