@@ -14,8 +14,8 @@ from unbounded.datastore import Auto, Votes
 from unbounded.evaluation.metrics import surprise
 from unbounded.experts.distribution import Sparse
 from unbounded.lm import LanguageModel
-from unbounded.lm.recurrent import RecurrentModel
 from unbounded.lm.pytorch import TorchModel
+from unbounded.lm.recurrent import RecurrentModel
 from unbounded.mixture import fit_weights
 from unbounded.shapes import Float, Int
 from unbounded.types import Distances, Hidden, Ids, Positions, Probs, State, Table
