@@ -17,8 +17,8 @@ def formatted(title: str, first: str, columns: Mapping[str, str], rows: Rows) ->
     """A line a row; each column is the format of what it shows of a row.
 
     >>> print(formatted("", "index", {"µs": "{us:.1f}"}, {"flat": {"us": 2.34}}))
-    index    µs
-    flat    2.3
+    index     µs
+    flat     2.3
     """
     lines = (
         (name, [cell.format_map(row) for cell in columns.values()]) for name, row in rows.items()

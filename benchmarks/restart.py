@@ -26,7 +26,6 @@ STRETCH = 10_000
 """Words that each reads before it is the other's turn."""
 
 BLOCK = 512
-ASKED = "what was said before is said after"
 
 
 def bench_restart(
@@ -34,7 +33,7 @@ def bench_restart(
 ) -> dict[str, Any]:
     """Read so many words into a memory in `folder`, die, and open it again."""
     read = _in_a_process(_read, model, text, folder, entries, threads)
-    restart = _in_a_process(_restart, model, folder, threads)
+    restart = _in_a_process(_restart, model, folder, read.pop("asked"), threads)
     same = all(read.pop(name) == restart.pop(name) for name in ("next", "nats"))
     return {
         "entries": entries,
@@ -94,23 +93,26 @@ def _read(
         "longest_block_s": longest,
         "bytes_per_word": bytes_written / words,
     }
-    out.send(figures | _said(memory))
+    asked = next(iter(text)).text
+    out.send(figures | {"asked": asked} | _said(memory, asked))
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _restart(out: Connection, folder: Path, place: Path, threads: int) -> None:
+def _restart(out: Connection, folder: Path, place: Path, asked: str, threads: int) -> None:
     set_threads(threads)
     model = load_model(folder)
     began, heard = time.perf_counter(), [0]
     memory = unbounded.open(place, model, show=lambda done, total: heard.append(total))
     opened = time.perf_counter() - began
-    out.send({"words": len(memory), "open_s": opened, "read_again": max(heard)} | _said(memory))
+    out.send(
+        {"words": len(memory), "open_s": opened, "read_again": max(heard)} | _said(memory, asked)
+    )
     memory.close()
 
 
-def _said(memory: Memory) -> dict[str, Any]:
+def _said(memory: Memory, asked: str) -> dict[str, Any]:
     guesses = [guess.word for guess in memory.predict("the", 5).words]
-    return {"next": guesses, "nats": np.asarray(memory.score(ASKED).nats).tolist()}
+    return {"next": guesses, "nats": np.asarray(memory.score(asked).nats).tolist()}
 
 
 def _stretches(text: Iterable[Line], tokenizer: Splitter, words: int) -> Iterator[list[Line]]:

@@ -98,9 +98,9 @@ def test_the_strongest_of_faiss_find_what_is_near(tmp_path: Path) -> None:
 def _hold(folder: str) -> None:
     """A reader that waits beside its faiss until it is killed."""
     scratch = Scratch(Path(folder), 16)
-    scratch.append(keys_of(100), np.arange(100))
+    scratch.append(keys_of(1_000), np.arange(1_000))
     with closing(StockProcess(1, Path(folder), 16)) as stock:
-        stock.fill(100)
+        stock.fill(1_000)
         print(*(child.pid for child in multiprocessing.active_children()), flush=True)
         time.sleep(600)
 
