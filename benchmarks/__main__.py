@@ -1,5 +1,6 @@
 """`python -m benchmarks`: speed, always beside an alternative measured in the same run."""
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from unbounded.cli.main import CORES, JsonFile, Seed, Threads, check_targets, run, size
-from unbounded.console import meter, parse_size, training_meter, write_json
+from unbounded.console import meter, parse_size, say, training_meter, write_json
 
 if TYPE_CHECKING:
     from unbounded.corpus import Line
@@ -26,6 +27,8 @@ bench = typer.Typer(
 
 PIPED_BEYOND = 10_000
 """Words of a pipe that are kept beyond the entries, for queries."""
+
+DIR = Path(__file__).parent
 
 Bench = Callable[..., Any]
 Table = Callable[[int, Mapping[str, Any]], str]
@@ -51,6 +54,20 @@ Model = Annotated[
 ]
 
 
+Figures = Annotated[
+    Path, typer.Argument(metavar="FILE", exists=True, dir_okay=False, help="Written by --json.")
+]
+ModelFolder = Annotated[Path, typer.Option("--model", metavar="DIR", help="Folder of a model.")]
+
+
+def _finish(figures: Mapping[str, Any], json_file: str | None, table: str) -> None:
+    """Write the figures, and show them."""
+    if json_file is not None:
+        write_json(figures, json_file)
+    if json_file != "-":
+        typer.echo(table)
+
+
 @bench.command()
 def train(
     vocabulary: int = size("100k", "Words the network knows."),
@@ -59,30 +76,33 @@ def train(
     json_file: JsonFile = None,
 ) -> None:
     """Training beside the naive way, and one-stream inference beside plain PyTorch."""
+    from benchmarks.report import train_table
     from benchmarks.training import bench_inference, bench_training
 
+    check_targets(json_file)
     training = bench_training(vocabulary, steps, seed)
     inference = bench_inference(vocabulary, 2_000, seed)
-    if json_file is not None:
-        write_json({"training": training, "inference": inference}, json_file)
-    if json_file == "-":
-        return
-    typer.echo(
-        f"vocabulary {vocabulary:,}, one thread, CPU time\n"
-        f"training           {training['words_per_cpu_second']:>9,.0f} words/s\n"
-        f"  naive            {training['naive_words_per_cpu_second']:>9,.0f} words/s"
-        f"   (dense embedding gradients, full softmax): {training['ratio']:.1f} times slower\n"
-        f"µs a word of one stream   torch  native  native, two threads (time of the clock)\n"
-        + "".join(
-            f"  {label:<20} {inference[f'torch_{name}_1_us']:>8.1f} "
-            f"{inference[f'{name}_1_us']:>7.1f} {inference[f'{name}_2_us']:>7.1f}\n"
-            for name, label in (("states", "hidden states"), ("probabilities", "probabilities"))
-        )
-        + f"  adapted output layer          {inference['adapted_1_us']:>7.1f} "
-        f"{inference['adapted_2_us']:>7.1f}\n"
-        f"  native over torch: {inference['ratio_1']:.2f}, with two threads "
-        f"{inference['ratio_2']:.2f}"
-    )
+    figures = {"training": training, "inference": inference}
+    _finish(figures, json_file, train_table(vocabulary, figures))
+
+
+@bench.command()
+def tokenizer(
+    texts: TextFiles = None,
+    lines: int = size("20k", "Lines of each text."),
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds, of which the median counts.")] = 3,
+    json_file: JsonFile = None,
+) -> None:
+    """Our tokenizer beside sacremoses, on the same lines."""
+    from benchmarks.report import tokenizer_table
+    from benchmarks.training import bench_tokenizer
+    from unbounded.corpus import Reader, demo_text
+
+    check_targets(json_file)
+    given: dict[str, Iterable[Line]] = {name: Reader([name]) for name in texts or ()}
+    given = given or {name: demo_text(name) for name in ("sotu", "chat")}
+    figures = {name: bench_tokenizer(each, lines, rounds) for name, each in given.items()}
+    _finish(figures, json_file, tokenizer_table(figures))
 
 
 @bench.command()
@@ -91,18 +111,27 @@ def read(
     text: TextFiles = None,
     model_folder: Model = None,
     block: int = size("8192", "Words read at once."),
+    faiss: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAMES",
+            help="Indexes of faiss to try beside the paper's, or none [default: PQ128x4fs,"
+            "PCA128-PQ64x4fs,RaBitQfs,RaBitQfs4, an hour at 10M].",
+        ),
+    ] = None,
     threads: Threads = CORES,
     json_file: JsonFile = None,
 ) -> None:
-    """What reading costs a word, beside the network alone and stock faiss.
+    """What reading costs a word, beside the network alone and faiss at its strongest.
 
     Everything in one run, on real states of real text, none of it read twice. The states are
-    kept in a temporary file meanwhile: two bytes a unit and word.
+    kept in a temporary file meanwhile: two bytes a unit and word. Figures are written as they come.
     """
     from benchmarks.read import bench_read
-    from benchmarks.tables import read_table
+    from benchmarks.report import read_table
 
-    run = partial(bench_read, block=block, threads=threads)
+    rivals = None if faiss is None else [n for n in faiss.split(",") if n != "none"]
+    run = partial(bench_read, block=block, threads=threads, rivals=rivals)
     _run(run, read_table, entries, text, model_folder, threads, json_file)
 
 
@@ -118,15 +147,43 @@ def search(
 
     On real states, 1,024 neighbors a query; the queries are the 2,048 states after the entries.
     """
+    from benchmarks.report import search_table
     from benchmarks.search import bench_search
-    from benchmarks.tables import search_table
 
     _run(bench_search, search_table, entries, text, model_folder, threads, json_file)
 
 
 @bench.command()
+def restart(
+    model: ModelFolder,
+    texts: TextFiles = None,
+    entries: int = size("100k", "Words to read."),
+    folder: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where the memory goes [default: temporary].")
+    ] = None,
+    threads: Threads = CORES,
+    json_file: JsonFile = None,
+) -> None:
+    """Durable reading beside the same without a store, then kill -9, and a restart."""
+    import tempfile
+
+    from benchmarks.report import restart_table
+    from benchmarks.restart import bench_restart
+    from benchmarks.states import DEMO
+    from unbounded.corpus import Reader
+
+    check_targets(json_file)
+    text = Reader(texts) if texts else DEMO
+    with tempfile.TemporaryDirectory(prefix="unbounded-bench-", dir=folder) as place:
+        figures = bench_restart(model, text, Path(place) / "memory", entries, threads)
+    _finish(figures, json_file, restart_table(figures))
+    if figures["lost"] or not figures["equal"]:
+        raise typer.Exit(1)
+
+
+@bench.command()
 def serve(
-    model: Annotated[Path, typer.Option("--model", metavar="DIR", help="Folder of a model.")],
+    model: ModelFolder,
     users: Annotated[int, typer.Option(min=1, help="Users at once.")] = 32,
     memories: Annotated[int, typer.Option(min=1, help="Memories that they share.")] = 16,
     seconds: Annotated[float, typer.Option(min=2, help="How long the service is used.")] = 120.0,
@@ -137,13 +194,12 @@ def serve(
     json_file: JsonFile = None,
 ) -> None:
     """The service under load, killed half-way, beside the library called directly."""
+    from benchmarks.report import serve_table
     from benchmarks.serve import bench_serve
-    from benchmarks.tables import serve_table
     from experiments.results import circumstances
-    from unbounded.console import say
 
     check_targets(json_file)
-    figures = circumstances(Path(__file__).parent) | bench_serve(
+    figures = circumstances(DIR) | bench_serve(
         model,
         users=users,
         memories=memories,
@@ -152,10 +208,7 @@ def serve(
         direct=direct,
         say=say,
     )
-    if json_file is not None:
-        write_json(figures, json_file)
-    if json_file != "-":
-        typer.echo(serve_table(figures))
+    _finish(figures, json_file, serve_table(figures))
     if figures["lost"] or figures["strange"]:
         raise typer.Exit(1)
 
@@ -177,18 +230,18 @@ def _run(
     check_targets(json_file)
     set_threads(threads)
     figures: dict[str, Any] = {
-        **circumstances(Path(__file__).parent),
+        **circumstances(DIR),
         "threads": threads,
         "text": ", ".join(texts) if texts else "built-in texts",
         "model": str(folder) if folder else "demo",
         "entries": {},
     }
 
-    def keep(mark: int, there: Mapping[str, Any]) -> None:
+    def keep(mark: int, there: Mapping[str, Any], *, done: bool) -> None:
         figures["entries"][str(mark)] = there
         if json_file not in (None, "-"):
             write_json(figures, str(json_file))
-        if json_file != "-":
+        if done and json_file != "-":
             typer.echo(f"\n{table(mark, there)}")
 
     with ExitStack() as stack:
@@ -216,7 +269,7 @@ def _model(folder: Path | None) -> "Pretrained":
 
 @contextmanager
 def _text(texts: list[str] | None, model: "Pretrained", tokens: int) -> "Iterator[Iterable[Line]]":
-    from benchmarks.text import DEMO
+    from benchmarks.states import DEMO
     from unbounded.evaluation.evaluate import readable_twice
 
     if not texts:
@@ -241,6 +294,7 @@ def cluster(
 ) -> None:
     """A memory on shards beside the same in this process; and what the engine itself costs."""
     from benchmarks.cluster import bench_cluster
+    from benchmarks.report import cluster_table
     from unbounded.presets import set_threads
 
     check_targets(json_file)
@@ -251,10 +305,36 @@ def cluster(
         [int(number) for number in shards.split(",")],
         [parse_size(number) for number in blocks.split(",")],
         words=words,
-        show=lambda line: None if json_file == "-" else typer.echo(line),
+        show=lambda row: say(cluster_table(row)),
     )
-    if json_file is not None:
-        write_json(figures, json_file)
+    _finish(figures, json_file, cluster_table(figures))
+
+
+@bench.command()
+def scale(figures: Figures) -> None:
+    """How far shards would go on paper, from the figures of 'cluster' (docs/scale.md)."""
+    from benchmarks.scale import Constants, scale_grids
+    from unbounded.evaluation.tables import markdown
+
+    found = json.loads(figures.read_text(encoding="utf-8"))
+    typer.echo(Constants.fitted(found))
+    for grid in scale_grids(found):
+        typer.echo(f"\n{markdown(grid)}")
+
+
+@bench.command()
+def plot(
+    figures: Figures,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where it goes [default: beside FILE].")
+    ] = None,
+) -> None:
+    """Draw perplexity against µs a query, from the figures of 'read': SVG and PNG."""
+    from benchmarks.plot import draw_searches
+
+    found = json.loads(figures.read_text(encoding="utf-8"))
+    for path in draw_searches(found, (out or figures.parent) / figures.name):
+        say(f"drawn: {path}")
 
 
 if __name__ == "__main__":

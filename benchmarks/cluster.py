@@ -39,7 +39,7 @@ def bench_cluster(
     *,
     words: int = 4096,
     k: int = 1024,
-    show: Callable[[str], None] = lambda line: None,
+    show: Callable[[dict[str, Any]], None] = lambda figures: None,
 ) -> dict[str, Any]:
     """Words a second of searching and then adding, by number of shards and block.
 
@@ -76,7 +76,7 @@ def bench_cluster(
                 "asked_again": getattr(memory, "asked_again", 0),
             }
         )
-        show(table({**figures, "rows": figures["rows"][-1:]}))
+        show({**figures, "rows": figures["rows"][-1:]})
 
     measure("in this process", 0, Auto(WIDTH))
     figures["alone"] = {count: _alone(entries // count, share_of(k, count)) for count in shards}
@@ -133,18 +133,3 @@ def _asking(memory: Datastore, block: int, queries: int, k: int) -> float:
     for start in range(0, len(keys), block):
         memory.search(keys[start : start + block], k)
     return len(keys) / (time.perf_counter() - began)
-
-
-def table(figures: dict[str, Any]) -> str:
-    """The figures for people."""
-    lines = []
-    for row in figures["rows"]:
-        for block, rate in row["words_per_second"].items():
-            empty = row["empty_queries_per_second"][block]
-            lines.append(
-                f"{row['name']:18}blocks of {block:>5,}{rate:>10,.0f} words/s at "
-                f"{figures['entries']:,}{empty:>10,.0f} queries/s empty"
-            )
-        said = ", durable" if row["shards"] else ""
-        lines.append(f"{row['name']:18}{row['added_per_second']:>24,.0f} added/s{said}")
-    return "\n".join(lines)

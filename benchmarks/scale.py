@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from unbounded.datastore.quantized import CANDIDATES
+from unbounded.evaluation.tables import Grid, plain
 
 # Runs that do not say how many entries a shard looked at for each neighbor.
 _ONCE_CANDIDATES = 16
@@ -146,23 +147,30 @@ def machines(constants: Constants, entries: int, ram: float = 56e9) -> int:
     return max(1, math.ceil(entries * constants.memory / ram))
 
 
-def scale_table(constants: Constants) -> str:
-    """Entries, machines and words a second, as Markdown."""
-    lines = [
-        "| entries | in memory | on disk | machines | 0.2 ms away | 1 ms | 5 ms |",
-        "|--:|--:|--:|--:|--:|--:|--:|",
-    ]
+def scale_grids(figures: Mapping[str, Any]) -> list[Grid]:
+    """The tables of docs/scale.md: how far it would go, and the model beside what was measured."""
+    constants = Constants.fitted(figures)
+    far = []
     for power in (8, 9, 10):
         entries = 10**power
         many = machines(constants, entries)
-        rates = [
-            words_per_second(constants, entries, many, latency=away)
-            for away in (0.0002, 0.001, 0.005)
-        ]
-        lines.append(
-            f"| 10^{power} | {entries * constants.memory / 1e9:,.0f} GB "
-            f"| {entries * constants.disk / 1e12:,.1f} TB | {many} | "
-            + " | ".join(f"{rate:,.0f}" for rate in rates)
-            + " |"
-        )
-    return "\n".join(lines)
+        rates = [words_per_second(constants, entries, many, latency=ms / 1e3) for ms in (0.2, 1, 5)]
+        wide = words_per_second(constants, entries, 4 * many, latency=0.0002)
+        room = f"{entries * constants.memory / 1e9:,.0f} GB"
+        disk = f"{entries * constants.disk / 1e12:,.1f} TB"
+        cost = f"{many * 1e6 / rates[0] / 3600:.2f}"
+        cells = [room, disk, str(many), *(f"{rate:,.0f}" for rate in (*rates, wide)), cost]
+        far.append((f"10^{power}", cells))
+    near = []
+    for row in figures["rows"][1:]:
+        for block, there in row["words_per_second"].items():
+            paper = words_per_second(
+                constants, figures["entries"], row["shards"], block=int(block), cores=1
+            )
+            cells = [f"{there:,.0f}", f"{paper:,.0f}", f"{paper / there:.2f}"]
+            near.append((f"{row['name']}, blocks of {block}", cells))
+    ways = ("0.2 ms away", "1 ms", "5 ms", "four times the shards, 0.2 ms", "cost of 1M words")
+    return [
+        plain("Words a second", ("entries", "in memory", "on disk", "machines", *ways), far),
+        plain("One core for all shards", ("", "measured", "on paper", "times"), near),
+    ]

@@ -15,10 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.scratch import Scratch
+from benchmarks.read import Keep, nothing_kept
+from benchmarks.states import Scratch, Watched, check_marks, full_size, words_of
 from benchmarks.stock import CODE_SIZE, Stock, lists_for
-from benchmarks.stream import Watched
-from benchmarks.text import check_marks, full_size, words_of
 from unbounded.corpus import Line
 from unbounded.datastore import IVFPQ, Auto, Flat, Local
 from unbounded.experts.cache import unit_length
@@ -42,7 +41,7 @@ def bench_search(
     *,
     k: int = 1024,
     progress: Callable[[int], Callable[[int, str], None]] = lambda total: lambda done, note: None,
-    keep: Callable[[int, Mapping[str, Any]], None] = lambda mark, figures: None,
+    keep: Keep = nothing_kept,
 ) -> dict[str, Any]:
     """The figures of every index at every mark; `keep` is told each mark as it is reached."""
     marks = sorted(set(marks))
@@ -59,7 +58,7 @@ def bench_search(
             if mark > FLAT_UP_TO:
                 indexes.pop("flat", None)
             figures = found[str(mark)] = _measure(indexes, scratch, mark, k)
-            keep(mark, figures)
+            keep(mark, figures, done=True)
     return found
 
 

@@ -7,18 +7,17 @@ from typing import final
 
 import numpy as np
 
-from benchmarks.scratch import Scratch
+from benchmarks.states import Scratch, Watched
 from unbounded.evaluation.metrics import Tally, surprise
 from unbounded.evaluation.rows import Row
 from unbounded.experts import Cache
 from unbounded.experts.cache import unit_length
-from unbounded.lm import LanguageModel, Pretrained
+from unbounded.lm import Pretrained
 from unbounded.mixture import Online
 from unbounded.model import OnlineModel, Reading
 from unbounded.presets import PRESETS as ROWS
 from unbounded.presets import MemoryConfig, build_online, experts_for
-from unbounded.shapes import Float
-from unbounded.types import Hidden, Ids, Probs, State
+from unbounded.types import Hidden, Probs
 
 ALWAYS = ("static", "unbounded")
 """Rows that are scored from the first word on; the others only near a mark."""
@@ -26,44 +25,6 @@ ALWAYS = ("static", "unbounded")
 NEAR_A_MARK = ("local", "full")
 
 WINDOWS = ("cache_128", "cache_1024", "local")
-
-
-@final
-class Watched(LanguageModel):
-    """A network whose last states can be seen from outside."""
-
-    def __init__(self, lm: LanguageModel) -> None:
-        self.lm, self.base_size, self.width = lm, lm.base_size, lm.width
-        self.now, self.state = lm.start()
-        self._before, self._after = self.now, self.now
-
-    @property
-    def hidden(self) -> Hidden:
-        """The states before each of the words last read at once."""
-        return np.concatenate([self._before, self._after[:-1]])
-
-    def peek(self, ids: Ids) -> Hidden:
-        """The states before each of these words if they came next; changes nothing."""
-        return np.concatenate([self.now, self.lm.advance(self.state, ids)[0][:-1]])
-
-    def start(self) -> tuple[Hidden, State]:
-        """The network's."""
-        return self.lm.start()
-
-    def advance(self, state: State, words: Ids) -> tuple[Hidden, State]:
-        """The network's, and remembered."""
-        self._before = self.now
-        self._after, self.state = self.lm.advance(state, words)
-        self.now = self._after[-1:]
-        return self._after, self.state
-
-    def prob(self, hidden: Hidden, words: Ids) -> Probs:
-        """The network's."""
-        return self.lm.prob(hidden, words)
-
-    def dense(self, hidden: Hidden) -> Float[np.ndarray, "n v"]:
-        """The network's."""
-        return self.lm.dense(hidden)
 
 
 @final

@@ -1,18 +1,21 @@
-"""How fast the network is, beside the same done plainly, in one run.
+"""How fast text becomes words and a network learns, beside the same done plainly, in one run.
 
 Times are the best of several rounds that alternate between the contestants, in CPU seconds where
 there is one thread: on a busy machine that is what repeats.
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
 from statistics import median
+from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 
 from unbounded import _native
+from unbounded.corpus import Line, Tokenizer
 from unbounded.lm.adapted_head import AdaptedHead, SharedHead
 from unbounded.lm.network_threads import set_network_threads
 from unbounded.lm.pytorch import Encoder, TorchModel, build_head, frozen
@@ -73,7 +76,7 @@ def bench_inference(size: int, steps: int, seed: int) -> Mapping[str, float]:
     """Microseconds a word of one stream, native and in plain PyTorch, with one thread and with two.
 
     CPU time with one thread, time of the clock with two. Torch has one in both: with two, one
-    stream is slower (`lm/threads.py`).
+    stream is slower (`lm/network_threads.py`).
     """
     network = NetworkConfig()
     encoder, head = Encoder(size, network), build_head(network.units, size, network.cutoffs)
@@ -104,6 +107,40 @@ def bench_inference(size: int, steps: int, seed: int) -> Mapping[str, float]:
         found[f"ratio_{threads}"] = ours / torchs
     set_network_threads(before)
     return found
+
+
+def bench_tokenizer(text: Iterable[Line], count: int, rounds: int) -> Mapping[str, Any]:
+    """Words a CPU second of our tokenizer and of sacremoses on the same lines, and lines alike.
+
+    Each round starts with an empty cache, side by side, so that a busy machine slows both.
+    """
+    from sacremoses import MosesTokenizer
+
+    lines = [line.text for line in islice(text, count)]
+    moses = MosesTokenizer(lang="en")
+
+    def theirs(line: str) -> list[str]:
+        words: list[str] = moses.tokenize(line, escape=False)
+        return words
+
+    rates: list[tuple[float, float]] = []
+    for _ in range(rounds):
+        ours = Tokenizer(lowercase=False).words
+        rates.append((_words_per_second(ours, lines), _words_per_second(theirs, lines)))
+    plain = Tokenizer(lowercase=False).words
+    return {
+        "lines": len(lines),
+        "identical": sum(plain(line) == theirs(line) for line in lines) / max(len(lines), 1),
+        "words_per_cpu_second": median(ours for ours, _ in rates),
+        "sacremoses_words_per_cpu_second": median(them for _, them in rates),
+        "ratio": median(ours / them for ours, them in rates),
+    }
+
+
+def _words_per_second(split: Callable[[str], list[str]], lines: list[str]) -> float:
+    began = time.process_time()
+    words = sum(len(split(line)) for line in lines)
+    return words / (time.process_time() - began)
 
 
 def _cpu(run: Callable[[], object]) -> float:

@@ -12,7 +12,11 @@ from unbounded.lm import load_model
 def test_every_index_is_measured_at_every_mark(place: Path) -> None:
     model, text = load_model(place / "model"), Reader([place / "text.txt"])
     kept: list[int] = []
-    found = bench_search(model, text, [3_000, 2_000], keep=lambda mark, figures: kept.append(mark))
+
+    def keep(mark: int, figures: object, *, done: bool) -> None:
+        kept.append(mark)
+
+    found = bench_search(model, text, [3_000, 2_000], keep=keep)
     assert kept == [2_000, 3_000]
     for there in found.values():
         assert there.keys() == {"auto", "ivfpq", "flat", "stock"}

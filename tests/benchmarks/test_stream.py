@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from benchmarks.read import singles_of, stretch_of
-from benchmarks.scratch import Scratch
-from benchmarks.stream import Stream, Watched
-from benchmarks.text import full_size, words_of
+from benchmarks.states import Scratch, Watched, full_size, words_of
+from benchmarks.stream import Stream
 from unbounded.corpus import Reader
 from unbounded.evaluation.evaluate import EvaluationConfig, evaluate
 from unbounded.lm import load_model
@@ -15,27 +14,33 @@ from unbounded.presets import MemoryConfig
 WORDS = 1_500
 
 
+def stream_of(place: Path, folder: Path, memory: MemoryConfig) -> Stream:
+    model, text = load_model(place / "model"), Reader([place / "text.txt"])
+    scratch, size = Scratch(folder, model.lm.width), full_size(model, text, WORDS)
+    return Stream(model, size, words_of(model, text), 128, memory, scratch)
+
+
+def unheard(done: int, note: str) -> None:
+    pass
+
+
 def test_every_row_scores_what_an_evaluation_does(place: Path, tmp_path: Path) -> None:
     model, text = load_model(place / "model"), Reader([place / "text.txt"])
     memory, rows = MemoryConfig(window=700), ("static", "local", "unbounded", "full")
     config = EvaluationConfig(rows=rows, memory=memory, oov="unk", tokens=WORDS, block=128)
     expected = {row.name: row.tally.perplexity for row in evaluate(model, text, config).rows}
-    size = full_size(model, text, WORDS)
-    scratch = Scratch(tmp_path, model.lm.width)
-    stream = Stream(model, size, words_of(model, text), 128, memory, scratch)
+    stream = stream_of(place, tmp_path, memory)
     # Always near the mark, so that all rows are scored from the first word on.
-    stream.read_to(WORDS, 0, lambda done, note: None)
+    stream.read_to(WORDS, 0, unheard)
     found = {name: line.stretch.perplexity for name, line in stream.lines.items()}
     assert found == pytest.approx(expected)
-    assert stream.done == len(stream.unbounded.memory) == len(scratch.words(WORDS))
+    assert stream.done == len(stream.unbounded.memory) == WORDS
+    assert len(Scratch(tmp_path, model.lm.width).words(2 * WORDS)) == WORDS
 
 
 def test_rows_that_are_not_near_a_mark_wait(place: Path, tmp_path: Path) -> None:
-    model, text = load_model(place / "model"), Reader([place / "text.txt"])
-    scratch, memory = Scratch(tmp_path, model.lm.width), MemoryConfig(window=100)
-    size = full_size(model, text, WORDS)
-    stream = Stream(model, size, words_of(model, text), 128, memory, scratch)
-    stream.read_to(WORDS, WORDS, lambda done, note: None)
+    stream = stream_of(place, tmp_path, MemoryConfig(window=100))
+    stream.read_to(WORDS, WORDS, unheard)
     assert stream.lines["unbounded"].words == WORDS
     # Two windows, and what else is in the block where they begin.
     assert 200 <= stream.lines["full"].words < 200 + 128
@@ -44,10 +49,7 @@ def test_rows_that_are_not_near_a_mark_wait(place: Path, tmp_path: Path) -> None
 
 
 def test_blocks_end_where_they_would_without_a_mark(place: Path, tmp_path: Path) -> None:
-    model, text = load_model(place / "model"), Reader([place / "text.txt"])
-    scratch = Scratch(tmp_path, model.lm.width)
-    size = full_size(model, text, WORDS)
-    stream = Stream(model, size, words_of(model, text), 128, MemoryConfig(), scratch)
+    stream = stream_of(place, tmp_path, MemoryConfig())
     ends: list[int] = []
     stream.read_to(200, 500, lambda done, note: ends.append(done))
     stream.read(stream.take(3), timed=False)

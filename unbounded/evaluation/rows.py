@@ -11,8 +11,7 @@ from unbounded.errors import SettingError
 from unbounded.evaluation.metrics import BANDS, Tally, surprise
 from unbounded.mixture import Fixed, Mixture, Scored, fit_weights
 from unbounded.model import Reading
-from unbounded.presets import GATED, PROTOCOLS, experts_for, new_mixture
-from unbounded.presets import PRESETS as ROWS
+from unbounded.presets import GATED, PRESETS, PROTOCOLS, experts_for, new_mixture
 from unbounded.shapes import Float
 from unbounded.types import Ids, Probs, Table
 
@@ -152,8 +151,8 @@ def make_rows(
     if protocol not in PROTOCOLS:
         raise SettingError(f"protocol {protocol!r} is unknown; use {' or '.join(PROTOCOLS)}")
     for name in names:
-        if name not in ROWS:
-            raise SettingError(f"row {name!r} is unknown; choose from {', '.join(ROWS)}")
+        if name not in PRESETS:
+            raise SettingError(f"row {name!r} is unknown; choose from {', '.join(PRESETS)}")
     if not names or len(set(names)) < len(names):
         raise SettingError(f"rows {', '.join(names)!r}; name each row once, and at least one")
     return [
@@ -162,8 +161,8 @@ def make_rows(
 
 
 def experts_of(rows: Iterable[Row]) -> list[str]:
-    """Every expert that some row needs, once; those of `ROWS["full"]` first, in its order."""
+    """Every expert that some row needs, once; those of `PRESETS["full"]` first, in its order."""
     needed = set(chain.from_iterable(row.experts for row in rows))
     places = zip(*(experts_for("full", protocol) for protocol in PROTOCOLS), strict=True)
-    ordered = dict.fromkeys(chain(chain.from_iterable(places), *ROWS.values()))
+    ordered = dict.fromkeys(chain(chain.from_iterable(places), *PRESETS.values()))
     return [name for name in ordered if name in needed]
