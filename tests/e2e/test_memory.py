@@ -107,8 +107,8 @@ def test_backup_and_restore(place: Path, tmp_path: Path) -> None:
 def test_a_pipe_is_followed_line_by_line_and_killed_without_loss(
     place: Path, tmp_path: Path
 ) -> None:
-    words = ("read", tmp_path / "m", "-", "--model", place / "model", "--surprise")
-    words += ("--document", "log")
+    words = ["read", tmp_path / "m", "-", "--model", place / "model", "--surprise"]
+    words += ["--document", "log"]
     process = subprocess.Popen(
         [sys.executable, "-m", "unbounded", *map(str, words)],
         stdin=subprocess.PIPE,

@@ -61,7 +61,10 @@ JsonFile = Annotated[
         "--json", metavar="FILE", help="Write the figures as JSON (- is standard output)."
     ),
 ]
-Threads = Annotated[int, typer.Option(min=1, help="Threads of the network and the search.")]
+Threads = Annotated[
+    int,
+    typer.Option(min=1, show_default="all cores", help="Threads of the network and the search."),
+]
 Engine = Annotated[
     str | None,
     typer.Option(
@@ -70,7 +73,7 @@ Engine = Annotated[
         "process alone; ?shards=N behind it for a new one [default: no shards].",
     ),
 ]
-CORES = int(os.environ.get("UNBOUNDED_CORES") or os.cpu_count() or 1)
+CORES = os.cpu_count() or 1
 Seed = Annotated[int, typer.Option(help="Seed of all randomness.")]
 
 

@@ -45,7 +45,9 @@ def serve(
     max_body: Annotated[int, typer.Option(min=1, help="Megabytes of a request at most.")] = 32,
     seconds: Annotated[float, typer.Option(min=0.1, help="What asking may take.")] = 60.0,
     grace: Annotated[float, typer.Option(min=0, help="Seconds to end in, when stopped.")] = 20.0,
-    threads: Annotated[int, typer.Option(min=1, help="Threads that read and ask.")] = CORES,
+    threads: Annotated[
+        int, typer.Option(min=1, show_default="all cores", help="Threads that read and ask.")
+    ] = CORES,
     batching: Annotated[
         bool, typer.Option(help="Let texts asked about at once share the network's steps.")
     ] = True,
