@@ -1,13 +1,11 @@
 """Write docs/cli.md from the commands' own help: `python docs/make_cli_page.py`."""
 
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import typer
+from typer.testing import CliRunner
 
 PAGE = Path(__file__).with_name("cli.md")
 INTRO = """# The command line
@@ -24,30 +22,26 @@ This page is made by `make docs` from the commands themselves, and a test keeps 
 
 def verbs() -> Iterator[tuple[str, ...]]:
     """Every command and every command below it, in the order of `--help`."""
-    from unbounded.cli import main  # noqa: F401 - adds the verbs
+    import unbounded.cli  # noqa: F401  # adds the verbs
     from unbounded.cli.main import app
 
     def below(words: tuple[str, ...], command: Any) -> Iterator[tuple[str, ...]]:
         yield words
-        for name, each in getattr(command, "commands", {}).items():
-            yield from below((*words, name), each)
+        for name in command.list_commands(None) if hasattr(command, "commands") else ():
+            yield from below((*words, name), command.commands[name])
 
     return below((), typer.main.get_command(app))
 
 
 def render() -> str:
     """The page as it should be now."""
-    parts = [INTRO]
+    from unbounded.cli.main import app
+
+    parts, runner = [INTRO], CliRunner()
     for words in verbs():
-        ran = subprocess.run(
-            [sys.executable, "-m", "unbounded", *words, "--help"],
-            check=True,
-            capture_output=True,
-            text=True,
-            # Threads default to the machine's cores: the page must not depend on where it is made.
-            env={**os.environ, "COLUMNS": "100", "UNBOUNDED_CORES": "2"},
-        )
-        shown = " ".join(("unbounded", *words, "--help"))
+        asked = [*words, "--help"]
+        ran = runner.invoke(app, asked, prog_name="unbounded", env={"COLUMNS": "100"})
+        shown = " ".join(("unbounded", *asked))
         parts.append(f"## `{shown}`\n\n```text\n{ran.stdout.strip()}\n```\n")
     return "\n".join(parts)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import unbounded
 from tests.lm.test_training import cycle, run
 from unbounded.errors import MissingExtra
 
@@ -80,6 +81,38 @@ def test_what_is_missing_is_named_in_one_line_with_what_installs_it(code: str, e
     last = found.stderr.strip().splitlines()[-1]
     assert MissingExtra.__name__ in last
     assert f"pip install 'unbounded[{extra}]'" in last
+
+
+def test_the_public_names_are_these_and_all_are_there() -> None:
+    assert set(unbounded.__all__) == {
+        *("__version__", "load", "open", "train", "evaluate", "backup", "restore"),
+        *("Memory", "Budget", "MemoryConfig", "build_online", "EvaluationConfig"),
+        *("Reader", "Tokenizer", "Pretokenized", "NetworkConfig", "TrainingConfig"),
+        *("from_transformers", "TransformerConfig", "Writer", "UnboundedError", "CorpusError"),
+        *("EngineError", "MemoryFault", "MissingExtra", "ModelError", "SettingError"),
+        *("StoreError", "TrainingError"),
+    }
+    assert dir(unbounded) == sorted(unbounded.__all__)
+    assert all(getattr(unbounded, name) is not None for name in unbounded.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'magic'"):
+        _ = unbounded.magic
+
+
+@pytest.mark.parametrize(
+    ("call", "right"),
+    [
+        ("unbounded.load(3)", "str or Path"),
+        ("unbounded.Reader([3])", "str or Path"),
+        ("unbounded.train(3, 'out')", "a path, a list of paths, a Reader, or lines"),
+        ("unbounded.train('a.txt', 3)", "str or Path"),
+        ("unbounded.evaluate(3, 'a.txt')", "a model's folder, or a loaded model"),
+    ],
+)
+def test_a_wrong_type_is_one_line_that_names_the_right_one(call: str, right: str) -> None:
+    # In a process of its own, where nothing checks the types before we do.
+    last = python(f"import unbounded; {call}").stderr.strip().splitlines()[-1]
+    assert last.startswith(("unbounded.errors.SettingError: ", "unbounded.errors.ModelError: "))
+    assert right in last
 
 
 def test_the_command_line_says_it_in_one_line(tmp_path: Path) -> None:

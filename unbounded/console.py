@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from unbounded.files import write_text_aside
 
@@ -55,6 +53,15 @@ def write_json(value: Mapping[str, Any], target: str) -> None:
         write_text_aside(Path(target), text)
 
 
+def tell(target: str | None, figures: Mapping[str, Any], *lines: str, err: bool = False) -> None:
+    """Show lines to people, unless standard output is for JSON; write the figures if asked to."""
+    if target != "-":
+        for line in lines:
+            typer.echo(line, err=err)
+    if target is not None:
+        write_json(figures, target)
+
+
 def _finite(value: Any) -> Any:
     """JSON has no NaN and no infinity: they become null."""
     if isinstance(value, Mapping):
@@ -83,6 +90,9 @@ class LateMeter(Protocol):
 @contextmanager
 def meter(what: str, total: int | None) -> Iterator[Meter]:
     """A progress bar with words a second and time left on a terminal; plain lines elsewhere."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
     console = Console(stderr=True)
     if not console.is_terminal:
         yield _PlainMeter(what, total)

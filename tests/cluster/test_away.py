@@ -10,7 +10,7 @@ import pytest
 
 from tests.cluster.nodes import cluster, free_port
 from tests.cluster.test_commands import json_of, make_model, several
-from tests.e2e.test_command_line import assert_fails
+from tests.commands import assert_fails
 from unbounded.cluster.queue import some_waits
 
 pytest.importorskip("ray")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.cluster.nodes import cluster
-from tests.e2e.test_command_line import assert_fails, unbounded
+from tests.commands import assert_fails, unbounded
 from tests.lm.test_training import NETWORK
 from tests.serve.running_service import Client, in_thread
 from unbounded.corpus import Tokenizer, demo_text, read_sentences

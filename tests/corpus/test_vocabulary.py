@@ -133,7 +133,8 @@ def test_nothing_to_encode_or_decode_is_fine() -> None:
     vocabulary = Vocabulary()
     assert vocabulary.encode([]).dtype == np.int64
     assert vocabulary.lookup([]).tolist() == []
-    assert vocabulary.decode(np.array([], dtype=np.int64)) == []
+    assert vocabulary.decode(np.array([], dtype=np.int64)) == vocabulary.decode([]) == []
+    assert vocabulary.decode([0]) == [SENTENCE_END]
 
 
 def test_words_that_were_given_out_come_back_in_their_order() -> None:

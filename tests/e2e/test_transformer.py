@@ -9,9 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.commands import assert_fails, said
 from tests.transformers_small import TEXT, saved
 
 QUIET = {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
+
+
+@pytest.fixture(autouse=True)
+def _there(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(place)
 
 
 @pytest.fixture(scope="module")
@@ -23,56 +29,11 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-DRIVER = """
-import contextlib, io, json, sys
-from unbounded.cli import main
-ended = []
-for command in json.load(sys.stdin):
-    sys.argv = ["unbounded", *command]
-    with contextlib.redirect_stdout(io.StringIO()) as out:
-        with contextlib.redirect_stderr(io.StringIO()) as err:
-            try:
-                main()
-            except SystemExit as end:
-                code = end.code
-    ended.append([code, out.getvalue(), err.getvalue()])
-json.dump(ended, sys.stdout)
-"""
-
-
-def run(place: Path, *commands: list[str]) -> list[tuple[int, str, str]]:
-    """Commands one after another in one process: each new one would wait for transformers."""
-    done = _process(place, ["-c", DRIVER], json.dumps(commands))
-    return [(code, out, err) for code, out, err in json.loads(done)]
-
-
-def said(place: Path, *commands: list[str]) -> list[str]:
-    """What commands that succeed print."""
-    ended = run(place, *commands)
-    assert [code for code, _, _ in ended] == [0] * len(commands), ended
-    return [out for _, out, _ in ended]
-
-
-def _process(place: Path, command: list[str], given: str = "") -> str:
-    done = subprocess.run(
-        [sys.executable, *command],
-        cwd=place,
-        env={**os.environ, **QUIET, "HF_HOME": str(place / "hf")},
-        input=given,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 def test_rows_of_a_transformer_are_evaluated(place: Path) -> None:
     rows = "static,knnlm,knnlm-tuned,unbounded,full"
     command = ["evaluate", "model", "text.txt", "--rows", rows, "--first", "text.txt"]
     command += ["--validate", "text.txt", "--json", "out.json", "--report", "page.html"]
-    (table,) = said(place, [*command, "--context", "32", "--threads", "1"])
+    table = said(*command, "--context", 32, "--threads", 1)
     assert "kNN-LM as published" in table
     found = {row["name"]: row for row in json.loads((place / "out.json").read_text())["rows"]}
     assert list(found) == rows.split(",")
@@ -85,14 +46,11 @@ def test_rows_of_a_transformer_are_evaluated(place: Path) -> None:
 def test_a_memory_is_read_asked_scored_and_goes_on(place: Path) -> None:
     (place / "few.txt").write_text("the cat's food\n", encoding="utf-8")
     named = ["--model", "model"]
-    _, predicted, scored, written, read = said(
-        place,
-        ["read", "memory", "text.txt", *named],
-        ["predict", "memory", "the cat sat on the", "-n", "3", "--json", "-", *named],
-        ["score", "memory", "few.txt", "--words", *named],
-        ["complete", "memory", "the cat sat on the", "--words", "4", *named],
-        ["read", "memory", "few.txt", "--surprise", *named],
-    )
+    said("read", "memory", "text.txt", *named)
+    predicted = said("predict", "memory", "the cat sat on the", "-n", 3, "--json", "-", *named)
+    scored = said("score", "memory", "few.txt", "--words", *named)
+    written = said("complete", "memory", "the cat sat on the", "--words", 4, *named)
+    read = said("read", "memory", "few.txt", "--surprise", *named)
     found = json.loads(predicted)
     assert found["words"][0]["word"] == "mat"
     assert "the cat sat on the mat" in found["words"][0]["sources"][0]["text"]
@@ -105,24 +63,13 @@ def test_a_memory_is_read_asked_scored_and_goes_on(place: Path) -> None:
 
 
 def test_what_does_not_belong_together_is_refused_in_one_line(place: Path) -> None:
-    made, *refused = run(
-        place,
-        ["read", "mine", "text.txt", "--model", "model"],
-        ["predict", "mine", "the", "--model", "other"],
-        ["predict", "mine", "the"],
-        ["evaluate", "model", "text.txt", "--rows", "dynamic"],
-        ["evaluate", "model", "text.txt", "--rows", "knnlm"],
-        ["evaluate", "model", "text.txt", "--rows", "knnlm-tuned", "--first", "text.txt"],
-    )
-    assert made[0] == 0
-    expected = (
-        *("mine belongs to another model", "name it yourself: --model"),
-        *("no recurrent network", "--first", "--validate"),
-    )
-    for (code, _, err), words in zip(refused, expected, strict=True):
-        assert code == 1
-        assert words in err
-        assert len(err.splitlines()) == 1
+    said("read", "mine", "text.txt", "--model", "model")
+    rows = ["evaluate", "model", "text.txt", "--rows"]
+    assert_fails(["predict", "mine", "the", "--model", "other"], "mine belongs to another model")
+    assert_fails(["predict", "mine", "the"], "name it yourself: --model")
+    assert_fails([*rows, "dynamic"], "no recurrent network")
+    assert_fails([*rows, "knnlm"], "--first")
+    assert_fails([*rows, "knnlm-tuned", "--first", "text.txt"], "--validate")
 
 
 def test_a_task_of_local_files_runs_through_the_harness(place: Path) -> None:
@@ -147,24 +94,17 @@ def test_a_task_of_local_files_runs_through_the_harness(place: Path) -> None:
         "metric_list:\n  - metric: acc\n",
         encoding="utf-8",
     )
-    _process(
-        place,
-        [
-            *(
-                "-m",
-                "unbounded.integrations.lm_eval",
-                "run",
-                "--model",
-                "unbounded",
-                "--model_args",
-                "model=model,row=full",
-            ),
-            *("--include_path", "tasks", "--tasks", "stream,choice", "--output_path", "found"),
-        ],
+    harness = ["unbounded.integrations.lm_eval", "run", "--model", "unbounded", "--model_args"]
+    told = ["model=model,row=full", "--include_path", "tasks", "--tasks", "stream,choice"]
+    subprocess.run(
+        [sys.executable, "-m", *harness, *told, "--output_path", "found"],
+        env={**os.environ, **QUIET, "HF_HOME": str(place / "hf")},
+        timeout=300,
+        check=True,
     )
     (file,) = (place / "found").rglob("results_*.json")
     found = json.loads(file.read_text(encoding="utf-8"))["results"]
-    said(place, ["evaluate", "model", "text.txt", "--rows", "full", "--json", "full.json"])
+    said("evaluate", "model", "text.txt", "--rows", "full", "--json", "full.json")
     expected = json.loads((place / "full.json").read_text(encoding="utf-8"))
     nats = np.log(expected["rows"][0]["perplexity"]) * expected["tokens"]
     size = len((TEXT * 6).encode())

@@ -193,6 +193,16 @@ def test_many_strangers_outgrow_the_first_table() -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
 
+def test_a_word_that_is_only_asked_about_is_read_as_unk_and_not_remembered() -> None:
+    vocabulary = Vocabulary(WORDS)
+    model = online(vocabulary)
+    reading, _ = model.peek(["zorbing", "</s>"])
+    unknown, _ = network().advance(network().start()[1], np.array([len(WORDS)]))
+    np.testing.assert_array_equal(reading.hidden[1:], unknown)
+    assert len(vocabulary) == len(WORDS)
+    assert not np.allclose(model.read(["zorbing", "</s>"]).hidden[1], unknown[0])
+
+
 def test_a_foreign_vocabulary_is_refused() -> None:
     with pytest.raises(SettingError, match="give the one it was trained with"):
         Spelled(network(), speller(), Vocabulary(WORDS[:5]))

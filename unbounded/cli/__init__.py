@@ -1,14 +1,12 @@
-"""The command line: one thin function a verb, one file a verb.
+"""The command line: one thin function a verb.
 
 Verbs import what they need when they are called: `--help` answers at once instead of waiting for
-torch (docs/decisions.md). To import one is to add its verb.
+torch (docs/decisions.md). To import a module here is to add its verbs.
 """
 
 from unbounded.cli import (  # noqa: F401
     ask_command,
-    demo_command,
     evaluate_command,
-    keys_command,
     memory_command,
     read_command,
     serve_command,

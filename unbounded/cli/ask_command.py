@@ -1,7 +1,8 @@
 """`unbounded predict`, `score` and `complete`: asking a memory, which teaches it nothing."""
 
+from collections.abc import Iterator
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,8 +17,11 @@ from unbounded.cli.main import (
     check_targets,
     say_damage,
 )
-from unbounded.cli.memory_options import Folder, Model, asked
-from unbounded.console import write_json
+from unbounded.cli.memory_options import Folder, Model, opened
+from unbounded.console import tell
+
+if TYPE_CHECKING:
+    from unbounded.memory import Prediction
 
 Text = Annotated[str, typer.Argument(metavar="TEXT", help="What comes before.")]
 
@@ -35,26 +39,26 @@ def predict(
 ) -> None:
     """List the likeliest next words, who says so, and the passages they come from."""
     check_targets(json_file)
-    with asked(engine, memory_folder, model, threads) as memory:
+    with opened(memory_folder, model, engine=engine, threads=threads) as memory:
         found = memory.predict(text, number, sources=sources)
-    if json_file != "-":
-        for guess in found.words:
-            shares = sorted(guess.shares.items(), key=lambda item: -item[1])
-            said = ", ".join(f"{name} {share:.0%}" for name, share in shares if share >= 0.005)
-            typer.echo(f"{guess.prob:7.2%}  {guess.word}  ({said})")
-            for passage in guess.sources:
-                typer.echo(
-                    f"           {passage.weight:6.2%}  {passage.document}:{passage.line}, "
-                    f"{passage.time:%Y-%m-%d}: {passage.text}"
-                )
-        typer.echo(f"{found.oov:7.2%}  a word never seen")
-    if json_file is not None:
-        words: list[dict[str, Any]] = [asdict(guess) for guess in found.words]
-        for word in words:
-            word["sources"] = [
-                {**source, "time": source["time"].isoformat()} for source in word["sources"]
-            ]
-        write_json({"words": words, "oov": found.oov, "weights": found.weights}, json_file)
+    words: list[dict[str, Any]] = [asdict(guess) for guess in found.words]
+    for source in (source for word in words for source in word["sources"]):
+        source["time"] = source["time"].isoformat()
+    figures = {"words": words, "oov": found.oov, "weights": found.weights}
+    tell(json_file, figures, *_prediction(found))
+
+
+def _prediction(found: "Prediction") -> Iterator[str]:
+    for guess in found.words:
+        shares = sorted(guess.shares.items(), key=lambda item: -item[1])
+        said = ", ".join(f"{name} {share:.0%}" for name, share in shares if share >= 0.005)
+        yield f"{guess.prob:7.2%}  {guess.word}  ({said})"
+        for passage in guess.sources:
+            yield (
+                f"           {passage.weight:6.2%}  {passage.document}:{passage.line}, "
+                f"{passage.time:%Y-%m-%d}: {passage.text}"
+            )
+    yield f"{found.oov:7.2%}  a word never seen"
 
 
 @app.command()
@@ -78,30 +82,22 @@ def score(
 
     check_targets(json_file)
     reader = Reader(texts)
-    with asked(engine, memory_folder, model, threads) as memory:
+    with opened(memory_folder, model, engine=engine, threads=threads) as memory:
         found = Reading.joined(list(memory.scoring(reader)))
         splitter = memory.model.tokenizer
     say_damage(reader)
     words, static = len(found.words), -np.log(found.static)
     unit = "pieces" if memory.model.lm.closed else "words"
+    perplexity, alone = found.perplexity, float(np.exp(static.mean()))
     if each:
         shown = whole_words(found.words, splitter)
         starts = splitter.starts(found.words)
         sums = (np.add.reduceat(nats, starts).tolist() for nats in (found.nats, static))
         for row in zip(*sums, shown, strict=True):
             typer.echo("{:.3f}\t{:.3f}\t{}".format(*row))
-    figures = {
-        unit: words,
-        "perplexity": found.perplexity,
-        "static_perplexity": float(np.exp(static.mean())),
-    }
-    if json_file != "-" and not each:
-        typer.echo(
-            f"{words:,} {unit}: perplexity {figures['perplexity']:,.2f} with the memory, "
-            f"{figures['static_perplexity']:,.2f} static"
-        )
-    if json_file is not None:
-        write_json(figures, json_file)
+    line = f"{words:,} {unit}: perplexity {perplexity:,.2f} with the memory, {alone:,.2f} static"
+    figures = {unit: words, "perplexity": perplexity, "static_perplexity": alone}
+    tell(json_file, figures, *([] if each else [line]))
 
 
 @app.command()
@@ -109,6 +105,12 @@ def complete(
     memory_folder: Folder,
     text: Text = "",
     words: Annotated[int, typer.Option(min=1, help="Words to write.")] = 20,
+    temperature: Annotated[
+        float, typer.Option(min=0, help="0 writes the likeliest words; others are drawn.")
+    ] = 1.0,
+    top_k: Annotated[
+        int | None, typer.Option(min=1, help="Draw from the k likeliest words [default: all].")
+    ] = None,
     model: Model = None,
     seed: Seed = 1,
     engine: Engine = None,
@@ -117,9 +119,6 @@ def complete(
 ) -> None:
     """Go on writing."""
     check_targets(json_file)
-    with asked(engine, memory_folder, model, threads) as memory:
-        written = memory.complete(text, words, temperature=1.0, seed=seed)
-    if json_file != "-":
-        typer.echo(written)
-    if json_file is not None:
-        write_json({"text": text, "completion": written, "seed": seed}, json_file)
+    with opened(memory_folder, model, engine=engine, threads=threads) as memory:
+        written = memory.complete(text, words, temperature, top_k, seed)
+    tell(json_file, {"text": text, "completion": written, "seed": seed}, written)

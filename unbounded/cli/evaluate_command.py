@@ -18,7 +18,7 @@ from unbounded.cli.main import (
     size,
     size_or,
 )
-from unbounded.console import meter, say, write_json
+from unbounded.console import meter, say, tell
 
 
 @app.command()
@@ -180,5 +180,4 @@ def evaluate(
         # A file's name may be bytes that are no text.
         named = ", ".join(texts).encode(errors="replace").decode()
         write_report(evaluation, report, title=named)
-    if json_file is not None:
-        write_json(evaluation.to_json(), json_file)
+    tell(json_file, evaluation.to_json())

@@ -2,18 +2,47 @@
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, final
 
 import typer
+from typer.core import TyperGroup
 
 from unbounded.console import parse_size, say
-from unbounded.errors import SettingError, UnboundedError
+from unbounded.errors import SettingError, UnboundedError, named
 from unbounded.version import __version__
 
+VERBS = (
+    *("demo", "train", "evaluate"),
+    *("read", "predict", "score", "complete", "memory"),
+    *("serve", "keys"),
+)
+"""The order of `--help`: try it, live with it, share it."""
+
+
+@final
+class Verbs(TyperGroup):
+    """Commands in the order of `VERBS`, or as they were added; their summaries are never cut."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Their names."""
+        return sorted(self.commands, key=lambda name: VERBS.index(name) if name in VERBS else 0)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Their names, each with its first sentence."""
+        rows = [
+            (name, self.commands[name].get_short_help_str(limit=1_000))
+            for name in self.list_commands(ctx)
+        ]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+
 app = typer.Typer(
+    cls=Verbs,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     help="A language model that never stops reading.",
@@ -32,7 +61,10 @@ JsonFile = Annotated[
         "--json", metavar="FILE", help="Write the figures as JSON (- is standard output)."
     ),
 ]
-Threads = Annotated[int, typer.Option(min=1, help="Threads of the network and the search.")]
+Threads = Annotated[
+    int,
+    typer.Option(min=1, show_default="all cores", help="Threads of the network and the search."),
+]
 Engine = Annotated[
     str | None,
     typer.Option(
@@ -41,7 +73,7 @@ Engine = Annotated[
         "process alone; ?shards=N behind it for a new one [default: no shards].",
     ),
 ]
-CORES = int(os.environ.get("UNBOUNDED_CORES") or os.cpu_count() or 1)
+CORES = os.cpu_count() or 1
 Seed = Annotated[int, typer.Option(help="Seed of all randomness.")]
 
 
@@ -92,6 +124,19 @@ def say_damage(reader: Any) -> None:
         say(f"{reader.cut:,} lines longer than a million characters were cut at white space")
 
 
+class _Stopped(Exception):
+    """Ctrl-C, with what was kept and how to go on."""
+
+
+@contextmanager
+def stoppable(kept: str) -> Iterator[None]:
+    """At Ctrl-C, say what was kept and how to go on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise _Stopped(kept) from None
+
+
 def main() -> None:
     """Run the command line; a failure is one line and exit status 1 (2 for usage)."""
     run(app, "unbounded")
@@ -103,6 +148,11 @@ def run(commands: typer.Typer, name: str) -> None:
         commands(prog_name=name)
     except UnboundedError as error:
         _fail(str(error))
+    except ModuleNotFoundError as error:
+        found = named(error)
+        if found is error:
+            raise
+        _fail(str(found))
     except BrokenPipeError:
         # The reader of our output has left, as in `unbounded … | head`.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -110,8 +160,8 @@ def run(commands: typer.Typer, name: str) -> None:
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         _fail(f"{where}{error.strerror or error}; choose another place, or make room there")
-    except KeyboardInterrupt:
-        say("stopped")
+    except (KeyboardInterrupt, _Stopped) as stop:
+        say(f"stopped: {stop}" if isinstance(stop, _Stopped) else "stopped")
         raise SystemExit(130) from None
 
 

@@ -6,15 +6,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from unbounded.cli.main import Engine, JsonFile, app, check_targets, size_or
-from unbounded.cli.memory_options import Folder, Model, asked, opened, opened_on
-from unbounded.console import late_meter, meter, say, write_json
+from unbounded.cli.main import Engine, JsonFile, Verbs, app, check_targets, size_or
+from unbounded.cli.memory_options import Folder, Model, opened
+from unbounded.console import late_meter, meter, tell
 from unbounded.errors import SettingError
 
 if TYPE_CHECKING:
     from unbounded.store.backup import Backup
 
-group = typer.Typer(no_args_is_help=True, help="Look after a memory, and make it forget.")
+group = typer.Typer(
+    cls=Verbs, no_args_is_help=True, help="Look after a memory, and make it forget."
+)
 app.add_typer(group, name="memory")
 
 
@@ -24,37 +26,22 @@ def stats(
 ) -> None:
     """Say what there is: entries, words, documents, bytes by part or shard, growth."""
     check_targets(json_file)
-    if engine is not None:
-        _shards(engine, memory_folder, model, json_file)
-        return
-    with opened(memory_folder, model, mode="read") as memory:
+    with opened(memory_folder, model, engine=engine) as memory:
         found = memory.stats()
-    if json_file != "-":
-        for name in ("entries", "words", "oov", "documents", "forgotten", "bytes"):
-            typer.echo(f"{name:12}{found[name]:>16,}")
-        for name, count in found["bytes_by_part"].items():
-            typer.echo(f"  {name:10}{count:>16,}")
-        for day, count in found["words_by_day"].items():
-            typer.echo(f"  {day:10}{count:>16,} words")
-    if json_file is not None:
-        write_json(found, json_file)
-
-
-def _shards(engine: str, folder: Path, model: Path | None, json_file: str | None) -> None:
-    with opened_on(engine, folder, model) as memory:
-        found = memory.stats()
-    if json_file != "-":
-        for name in ("entries", "words", "documents", "bytes"):
-            typer.echo(f"{name:12}{found[name]:>16,}")
-        for number, shard in enumerate(found["shards"]):
-            typer.echo(
-                f"  shard {number:<4}{shard['entries']:>16,} entries {shard['bytes']:>16,} bytes "
-                f"{shard['bytes_in_memory']:>16,} in memory, process {shard['process']}"
-            )
-            for event in shard["events"]:
-                typer.echo(f"    {event}")
-    if json_file is not None:
-        write_json(found, json_file)
+    lines = [
+        f"{name:12}{found[name]:>16,}"
+        for name in ("entries", "words", "oov", "documents", "forgotten", "bytes")
+        if name in found
+    ]
+    lines += [f"  {name:10}{count:>16,}" for name, count in found.get("bytes_by_part", {}).items()]
+    for number, shard in enumerate(found.get("shards", [])):
+        lines.append(
+            f"  shard {number:<4}{shard['entries']:>16,} entries {shard['bytes']:>16,} bytes "
+            f"{shard['bytes_in_memory']:>16,} in memory, process {shard['process']}"
+        )
+        lines += [f"    {event}" for event in shard["events"]]
+    lines += [f"  {day:10}{n:>16,} words" for day, n in found.get("words_by_day", {}).items()]
+    tell(json_file, found, *lines)
 
 
 @group.command()
@@ -71,6 +58,7 @@ def forget(
         typer.Option(metavar="PATTERN", help="Lines in which a regular expression is found."),
     ] = None,
     last: int | None = size_or("none", "The last words read."),
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count them.")] = False,
     model: Model = None,
     engine: Engine = None,
     json_file: JsonFile = None,
@@ -85,26 +73,21 @@ def forget(
         when = None if before is None else datetime.fromisoformat(before)
     except ValueError:
         raise typer.BadParameter(f"{before!r} is not a date; write 2026-11-16") from None
-    if engine is not None:
-        with opened_on(engine, memory_folder, model) as spread:
-            gone = spread.forget(document, before=when, matching=matching, last=last)
-            left = len(spread)
-        if json_file != "-":
-            say(f"{gone:,} words forgotten, {left:,} left; they are in no file any more")
-        if json_file is not None:
-            write_json({"forgotten": gone, "entries": left}, json_file)
-        return
-    with opened(memory_folder, model, mode="write") as memory, late_meter("reading again") as show:
+    with (
+        opened(memory_folder, model, engine=engine, write=True) as memory,
+        late_meter("reading again") as show,
+    ):
         gone = memory.forget(
-            document=document, before=when, matching=matching, last=last, show=show
+            document, before=when, matching=matching, last=last, dry_run=dry_run, show=show
         )
         left = len(memory)
-    if json_file != "-":
-        say(
-            f"{gone:,} words forgotten, {left:,} left; 'unbounded memory compact' empties the files"
-        )
-    if json_file is not None:
-        write_json({"forgotten": gone, "entries": left}, json_file)
+    files = "'unbounded memory compact' empties the files"
+    if engine is not None:
+        files = "they are in no file any more"
+    line = f"{gone:,} words forgotten, {left:,} left; {files}"
+    if dry_run:
+        line = f"{gone:,} words would be forgotten, of {left:,}"
+    tell(json_file, {"forgotten": gone, "entries": left}, line, err=True)
 
 
 @group.command()
@@ -119,24 +102,14 @@ def check(
 ) -> None:
     """Verify every checksum and the journal against the state; say what to do."""
     check_targets(json_file)
-    if engine is not None and deep:
-        raise SettingError("shards have no network to read again with; leave --deep out")
-    if engine is not None:
-        with opened_on(engine, memory_folder, model) as memory:
-            found = memory.check()
-    else:
-        with (
-            opened(memory_folder, model, mode="read") as memory,
-            late_meter("reading again") as show,
-        ):
-            found = memory.check(deep=deep, show=show)
-    if json_file != "-":
-        for finding in found:
-            typer.echo(str(finding))
-        if not found:
-            typer.echo(f"{memory_folder}: {len(memory):,} entries, all is well")
-    if json_file is not None:
-        write_json({"findings": [str(finding) for finding in found]}, json_file)
+    with (
+        opened(memory_folder, model, engine=engine) as memory,
+        late_meter("reading again") as show,
+    ):
+        found = memory.check(deep=deep, show=show)
+    findings = [str(finding) for finding in found]
+    well = f"{memory_folder}: {len(memory):,} entries, all is well"
+    tell(json_file, {"findings": findings}, *(findings or [well]))
     if found:
         raise typer.Exit(1)
 
@@ -147,21 +120,10 @@ def compact(
 ) -> None:
     """Write everything anew without what was forgotten."""
     check_targets(json_file)
-    if engine is not None:
-        with opened_on(engine, memory_folder, model) as spread:
-            before, after = spread.compact()
-        _say_compact(memory_folder, before, after, json_file)
-        return
-    with opened(memory_folder, model, mode="write") as memory:
+    with opened(memory_folder, model, engine=engine, write=True) as memory:
         before, after = memory.compact()
-    _say_compact(memory_folder, before, after, json_file)
-
-
-def _say_compact(folder: Path, before: int, after: int, json_file: str | None) -> None:
-    if json_file != "-":
-        say(f"{folder}: {before:,} bytes before, {after:,} after")
-    if json_file is not None:
-        write_json({"bytes_before": before, "bytes": after}, json_file)
+    line = f"{memory_folder}: {before:,} bytes before, {after:,} after"
+    tell(json_file, {"bytes_before": before, "bytes": after}, line, err=True)
 
 
 @group.command()
@@ -174,12 +136,9 @@ def export(
 ) -> None:
     """Write every word with its document, line and time to a Parquet file."""
     check_targets(json_file, out)
-    with asked(engine, memory_folder, model, threads=1) as memory:
+    with opened(memory_folder, model, engine=engine) as memory:
         count = memory.export(str(out))
-    if json_file != "-":
-        say(f"{out}: {count:,} words")
-    if json_file is not None:
-        write_json({"words": count}, json_file)
+    tell(json_file, {"words": count}, f"{out}: {count:,} words", err=True)
 
 
 @group.command()
@@ -219,10 +178,8 @@ def restore(
 
 
 def _say_copy(folder: Path, made: "Backup", json_file: str | None) -> None:
-    if json_file != "-":
-        say(f"{folder}: {made.words:,} words, {made.copied:,} bytes copied, verified")
-    if json_file is not None:
-        write_json({"words": made.words, "bytes_copied": made.copied}, json_file)
+    line = f"{folder}: {made.words:,} words, {made.copied:,} bytes copied, verified"
+    tell(json_file, {"words": made.words, "bytes_copied": made.copied}, line, err=True)
 
 
 @group.command()
@@ -236,17 +193,15 @@ def drain(
     if engine is None:
         raise SettingError("only what shards missed can wait; give --engine, as when it was read")
     waited = some_waits(memory_folder)
-    with opened_on(engine, memory_folder, model) as memory:
+    with opened(memory_folder, model, engine=engine) as memory:
         entries = len(memory)
     left = some_waits(memory_folder)
-    if json_file != "-":
-        if not waited:
-            say(f"nothing waits in {queues_of(memory_folder)}")
-        elif left:
-            say("some is left: another process reads, and will hand it on itself")
-        say(f"{memory_folder}: {entries:,} entries")
-    if json_file is not None:
-        write_json({"entries": entries, "waited": waited, "left": left}, json_file)
+    lines = [f"{memory_folder}: {entries:,} entries"]
+    if not waited:
+        lines.insert(0, f"nothing waits in {queues_of(memory_folder)}")
+    elif left:
+        lines.insert(0, "some is left: another process reads, and will hand it on itself")
+    tell(json_file, {"entries": entries, "waited": waited, "left": left}, *lines, err=True)
 
 
 @group.command()
@@ -274,7 +229,5 @@ def move(
     with meter("moving", None) as show:
         run = to_one_place if one_place else move_memory
         moved = run(source, target, engine, model, lambda done: show(done, ""))
-    if json_file != "-":
-        say(f"{target}: {moved:,} entries, compared with {source}; remove that when you like")
-    if json_file is not None:
-        write_json({"entries": moved}, json_file)
+    line = f"{target}: {moved:,} entries, compared with {source}; remove that when you like"
+    tell(json_file, {"entries": moved}, line, err=True)

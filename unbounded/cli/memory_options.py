@@ -1,4 +1,4 @@
-"""What the verbs of a kept memory share: opening it, with progress and a default model."""
+"""What the verbs of a memory share: opening it, wherever it lies."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ from unbounded.console import late_meter, say, training_meter
 from unbounded.errors import StoreError
 
 if TYPE_CHECKING:
-    from unbounded.memory import Budget, Memory
+    from unbounded.memory import Memory
 
 Folder = Annotated[
     Path, typer.Argument(metavar="MEMORY", help="Folder of a memory, made by 'unbounded read'.")
@@ -31,21 +31,33 @@ def opened(
     folder: Path,
     model: Path | None,
     *,
-    mode: str,
+    engine: str | None = None,
+    write: bool = False,
+    create: bool = False,
     threads: int = 1,
-    budget: "Budget | None" = None,
+    **more: Any,
 ) -> "Iterator[Memory]":
-    """A memory, opened; says what had to be mended, and how far reading again is."""
+    """A memory, opened; says what had to be mended, and how far reading again is.
+
+    One that is made without a model has the default one, which may have to be trained first.
+    """
     import unbounded
+    from unbounded.cluster.connecting import described
     from unbounded.presets import set_threads
     from unbounded.store.layout import is_new
 
     set_threads(threads)
-    chosen = model
-    if mode == "write" and model is None and is_new(folder):
-        chosen = default_folder_trained()
+    new = is_new(folder) if engine is None else described(folder) is None
+    if new and not create:
+        kind = "a memory" if engine is None else "a memory on shards"
+        raise StoreError(f"{folder} is not {kind} yet; read a text into it first")
+    if new and model is None:
+        model = default_folder_trained()
+    # Shards are not locked, whatever they are opened for.
+    mode = "write" if write or engine is not None else "read"
+    given: dict[str, Any] = {"engine": engine, "mode": mode, "threads": threads, "say": say, **more}
     with late_meter("reading again") as show:
-        memory = unbounded.open(folder, chosen, mode=mode, budget=budget, show=show)
+        memory = unbounded.open(folder, model, show=show, **given)
     for event in memory.events:
         say(event)
     told = len(memory.events)
@@ -55,43 +67,6 @@ def opened(
     finally:
         for event in memory.events[told:]:
             say(event)
-
-
-@contextmanager
-def opened_on(
-    engine: str,
-    folder: Path,
-    model: Path | None,
-    *,
-    threads: int = 1,
-    write: bool = False,
-    **when_unavailable: Any,
-) -> "Iterator[Memory]":
-    """A memory on the shards of an engine, opened; says when some are away, and back."""
-    import unbounded
-    from unbounded.cluster.connecting import described
-    from unbounded.presets import set_threads
-
-    set_threads(threads)
-    if described(folder) is None:
-        if not write:
-            raise StoreError(f"{folder} is not a memory on shards yet; read something into it")
-        model = model or default_folder_trained()
-    with unbounded.open(
-        folder, model, engine=engine, threads=threads, say=say, **when_unavailable
-    ) as memory:
-        yield memory
-
-
-@contextmanager
-def asked(engine: str | None, folder: Path, model: Path | None, threads: int) -> "Iterator[Memory]":
-    """A memory for asking, wherever it is."""
-    if engine is None:
-        with opened(folder, model, mode="read", threads=threads) as memory:
-            yield memory
-    else:
-        with opened_on(engine, folder, model, threads=threads) as memory:
-            yield memory
 
 
 def default_folder_trained() -> Path:

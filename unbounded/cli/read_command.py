@@ -20,9 +20,10 @@ from unbounded.cli.main import (
     check_targets,
     say_damage,
     size,
+    stoppable,
 )
-from unbounded.cli.memory_options import Folder, Model, opened, opened_on
-from unbounded.console import meter, say, write_json
+from unbounded.cli.memory_options import Folder, Model, opened
+from unbounded.console import meter, say, tell
 from unbounded.errors import SettingError
 
 if TYPE_CHECKING:
@@ -83,22 +84,21 @@ def read(
         raise SettingError("a memory on shards has no budget; leave --budget out")
     if engine is None and when_away != "stop":
         raise SettingError("only shards can be away; give --engine, or leave --when-away out")
-    with ExitStack() as stack:
-        if engine is None:
-            memory = stack.enter_context(
-                opened(memory_folder, model, mode="write", threads=threads, budget=limit)
+    kept = f"{memory_folder} keeps all that was acknowledged; nothing has to be repaired"
+    with stoppable(kept), ExitStack() as stack:
+        memory = stack.enter_context(
+            opened(
+                *(memory_folder, model),
+                engine=engine,
+                write=True,
+                create=True,
+                threads=threads,
+                budget=limit,
+                when_unavailable=when_away,
+                patience=patience,
+                queue_bytes=queue_bytes,
             )
-        else:
-            memory = stack.enter_context(
-                opened_on(
-                    *(engine, memory_folder, model),
-                    threads=threads,
-                    write=True,
-                    when_unavailable=when_away,
-                    patience=patience,
-                    queue_bytes=queue_bytes,
-                )
-            )
+        )
         show = None if surprise else stack.enter_context(meter("reading", None))
         sentences = _Sentences(memory.model.tokenizer) if surprise else None
         if engine is not None and texts == ["-"]:
@@ -119,21 +119,16 @@ def read(
     perplexity = math.exp(nats / max(words, 1))
     if waiting:
         say(f"{waiting:,} words wait on disk for shards that are away; 'unbounded memory drain'")
-    if json_file != "-":
-        say(
-            f"{memory_folder}: {words:,} words read, perplexity {perplexity:,.1f}; "
-            f"{entries:,} entries"
-        )
-    if json_file is not None:
-        figures: dict[str, Any] = {
-            "words": words,
-            "entries": entries,
-            "waiting": waiting,
-            "perplexity": perplexity if words else None,
-            "seconds": seconds,
-            "words_per_second": words / seconds,
-        }
-        write_json(figures, json_file)
+    figures: dict[str, Any] = {
+        "words": words,
+        "entries": entries,
+        "waiting": waiting,
+        "perplexity": perplexity if words else None,
+        "seconds": seconds,
+        "words_per_second": words / seconds,
+    }
+    line = f"{words:,} words read, perplexity {perplexity:,.1f}; {entries:,} entries"
+    tell(json_file, figures, f"{memory_folder}: {line}", err=True)
 
 
 def _readings(memory: "Memory", texts: list[str], document: str) -> "Iterator[Reading]":

@@ -1,13 +1,13 @@
-"""`unbounded serve`."""
+"""`unbounded serve`, and `keys`: who may use a service."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from unbounded.cli.main import CORES, app
+from unbounded.cli.main import CORES, JsonFile, Verbs, app, check_targets
 from unbounded.cli.memory_options import default_folder_trained
-from unbounded.console import say
+from unbounded.console import say, tell
 
 if TYPE_CHECKING:
     from unbounded.lm import Pretrained
@@ -45,7 +45,9 @@ def serve(
     max_body: Annotated[int, typer.Option(min=1, help="Megabytes of a request at most.")] = 32,
     seconds: Annotated[float, typer.Option(min=0.1, help="What asking may take.")] = 60.0,
     grace: Annotated[float, typer.Option(min=0, help="Seconds to end in, when stopped.")] = 20.0,
-    threads: Annotated[int, typer.Option(min=1, help="Threads that read and ask.")] = CORES,
+    threads: Annotated[
+        int, typer.Option(min=1, show_default="all cores", help="Threads that read and ask.")
+    ] = CORES,
     quiet: Annotated[bool, typer.Option("--quiet", help="No line a request.")] = False,
     engine: Annotated[
         str | None,
@@ -57,14 +59,10 @@ def serve(
     ] = None,
 ) -> None:
     """Serve memories over HTTP, with a page; a line of JSON a request on standard error."""
-    from unbounded.errors import MissingExtra
+    from unbounded.serve.limits import Limits
+    from unbounded.serve.running import chosen_keys
+    from unbounded.serve.running import serve as run
 
-    try:
-        from unbounded.serve.limits import Limits
-        from unbounded.serve.running import chosen_keys
-        from unbounded.serve.running import serve as run
-    except ImportError as error:
-        raise MissingExtra(f"{error.name}, which the service needs,", "serve") from None
     if engine is not None:
         _check_engine(engine)
     # Before the model is loaded: a refusal need not wait for that.
@@ -99,3 +97,61 @@ def _model(root: Path, model: Path | None) -> "Pretrained":
     from unbounded.serve.running import recorded_model
 
     return load_model(model or recorded_model(root) or default_folder_trained())
+
+
+group = typer.Typer(
+    cls=Verbs, no_args_is_help=True, help="Who may use a service: make and remove keys."
+)
+app.add_typer(group, name="keys")
+
+
+@group.command()
+def add(
+    root: Root,
+    label: Annotated[str, typer.Option(help="Whose it is, for the list.")] = "",
+    memory: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A memory it is for; may be repeated [default: all]."),
+    ] = None,
+    write: Annotated[
+        bool, typer.Option("--write", help="It may make, read into, forget and delete too.")
+    ] = False,
+    json_file: JsonFile = None,
+) -> None:
+    """Make a key; its token is printed now and never again."""
+    from unbounded.serve.keys import Keys
+
+    check_targets(json_file)
+    key, token = Keys(root).add(label, memory or [], "write" if write else "read")
+    if json_file != "-":
+        say(f"key {key.id} may {key.right} {', '.join(key.memories)}; keep the token, it is:")
+    tell(json_file, {"id": key.id, "token": token, "right": key.right}, token)
+
+
+@group.command("list")
+def list_keys(root: Root, json_file: JsonFile = None) -> None:
+    """Say which keys there are; their tokens are not kept."""
+    from unbounded.serve.keys import Keys
+
+    check_targets(json_file)
+    keys = Keys(root).all()
+    lines = [
+        f"{key.id}  {key.right:5}  {key.created}  {', '.join(key.memories)}  {key.label}".rstrip()
+        for key in keys
+    ]
+    if not keys:
+        say(f"{root} has no keys")
+    shown = ("id", "label", "memories", "right", "created")
+    tell(json_file, {"keys": [{n: getattr(key, n) for n in shown} for key in keys]}, *lines)
+
+
+@group.command()
+def remove(root: Root, id: Annotated[str, typer.Argument(metavar="ID", help="As listed.")]) -> None:
+    """Remove a key; a service that runs knows at once."""
+    from unbounded.serve.keys import Keys
+
+    keys = Keys(root)
+    key = keys.remove(id)
+    say(f"key {key.id} opens nothing any more")
+    if not keys.all():
+        say(f"it was the last: nobody is served until you add one, or delete {keys.path}")

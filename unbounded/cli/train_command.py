@@ -1,7 +1,8 @@
-"""`unbounded train`."""
+"""`unbounded demo` and `train`."""
 
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -15,8 +16,47 @@ from unbounded.cli.main import (
     check_targets,
     say_damage,
     size,
+    stoppable,
 )
-from unbounded.console import meter, parse_size, say, write_json
+from unbounded.console import meter, parse_size, say, tell, training_meter
+
+
+@app.command()
+def demo(
+    out: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="Where the model and the pages go.")
+    ] = Path("demo"),
+    threads: Threads = CORES,
+    seed: Seed = 1,
+    json_file: JsonFile = None,
+) -> None:
+    """Show it all on built-in texts: train, read near and far, draw. Nothing to download."""
+    from unbounded.demo import FAR, NEAR, TRAIN, demo_evaluation, demo_model
+    from unbounded.evaluation.report import text_table, write_report
+    from unbounded.presets import set_threads
+
+    check_targets(json_file)
+    set_threads(threads)
+    out.mkdir(parents=True, exist_ok=True)
+    figures: dict[str, Any] = {}
+    with stoppable(f"what was trained is in {out}, and the same command goes on from there"):
+        with training_meter(f"training a small network on {TRAIN.title}") as show:
+            model = demo_model(out / "model", seed, show)
+        for place, text in (("near", NEAR), ("far", FAR)):
+            with ExitStack() as stack:
+                evaluation = demo_evaluation(
+                    model,
+                    text,
+                    progress=lambda total, s=stack: s.enter_context(meter("reading", total)),
+                )
+            page = out / f"{place}.html"
+            write_report(evaluation, page, title=text.title)
+            if json_file != "-":
+                typer.echo(f"\n{place}: {text.title}\n{text_table(evaluation)}\nthe curves: {page}")
+            # The far text's figures stand at the top, in the shape that `evaluate` gives.
+            near = {"near": figures} if figures else {}
+            figures = evaluation.to_json() | {"text": text.title, **near}
+    tell(json_file, figures)
 
 
 @app.command()
@@ -45,6 +85,12 @@ def train(
     patience: Annotated[
         int, typer.Option(min=1, help="Epochs to wait for a better validation.")
     ] = 2,
+    tokenizer: Annotated[
+        str,
+        typer.Option(
+            help="How lines become words: europarl, or none for text that is tokenized already."
+        ),
+    ] = "europarl",
     keep_case: Annotated[bool, typer.Option("--keep-case", help="Do not lower-case.")] = False,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with an interrupted training.")
@@ -54,7 +100,7 @@ def train(
     json_file: JsonFile = None,
 ) -> None:
     """Train the static network on a text."""
-    from unbounded.corpus import Reader, Tokenizer, read_sentences
+    from unbounded.corpus import Reader, read_sentences, tokenizer_named
     from unbounded.evaluation.figures import draw_training
     from unbounded.lm import (
         NetworkConfig,
@@ -81,14 +127,15 @@ def train(
         seed=seed,
     )
     check_folder(out, resume=resume)  # before an hour of reading, not after
-    tokenizer = Tokenizer(lowercase=not keep_case)
+    splitter = tokenizer_named(tokenizer, keep_case=keep_case)
     reader = Reader(texts)
-    held = None if valid is None else read_sentences(Reader(valid), tokenizer)
-    text = training_text(read_sentences(reader, tokenizer), tokens, held)
+    held = None if valid is None else read_sentences(Reader(valid), splitter)
+    text = training_text(read_sentences(reader, splitter), tokens, held)
     say_damage(reader)
     say(f"training on {len(text.words):,} words, {text.vocabulary.base_size:,} of them distinct")
-    with meter("training", len(text.words) * epochs) as show:
-        for progress in train_model(out, text, tokenizer, network, config, resume=resume):
+    kept = f"{out} keeps the training up to a minute ago; the same command with --resume goes on"
+    with stoppable(kept), meter("training", len(text.words) * epochs) as show:
+        for progress in train_model(out, text, splitter, network, config, resume=resume):
             show(progress.words, f"perplexity {progress.train_perplexity:,.1f}")
             if progress.valid_perplexity is not None:
                 say(
@@ -100,13 +147,12 @@ def train(
     draw_training(model.curve, out / "curve.svg")
     best = min(model.curve, key=lambda line: line.valid_perplexity or 0.0)
     say(f"{out}: epoch {best.epoch} kept, validation perplexity {best.valid_perplexity:,.2f}")
-    if json_file is not None:
-        figures = {
-            "tokens": len(text.words),
-            "vocabulary": text.vocabulary.base_size,
-            "epoch": best.epoch,
-            "valid_perplexity": best.valid_perplexity,
-            "seconds": model.curve[-1].seconds,
-            "words_per_second": model.curve[-1].words / model.curve[-1].seconds,
-        }
-        write_json(figures, json_file)
+    figures = {
+        "tokens": len(text.words),
+        "vocabulary": text.vocabulary.base_size,
+        "epoch": best.epoch,
+        "valid_perplexity": best.valid_perplexity,
+        "seconds": model.curve[-1].seconds,
+        "words_per_second": model.curve[-1].words / model.curve[-1].seconds,
+    }
+    tell(json_file, figures)

@@ -17,6 +17,7 @@ from unbounded.corpus.sentences import write_lines as write_lines
 from unbounded.corpus.tokenizer import Pretokenized as Pretokenized
 from unbounded.corpus.tokenizer import Tokenizer as Tokenizer
 from unbounded.corpus.tokenizer import WordSplitter as WordSplitter
+from unbounded.corpus.tokenizer import tokenizer_named as tokenizer_named
 from unbounded.corpus.tokenizer import tokenizer_of as tokenizer_of
 from unbounded.corpus.vocabulary import SENTENCE_END as SENTENCE_END
 from unbounded.corpus.vocabulary import Vocabulary as Vocabulary

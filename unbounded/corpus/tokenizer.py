@@ -113,6 +113,17 @@ def tokenizer_of(config: dict[str, Json]) -> WordSplitter:
     )
 
 
+def tokenizer_named(name: str, *, keep_case: bool = False) -> WordSplitter:
+    """`europarl`, or `none` for text that is tokenized already."""
+    if name == "europarl":
+        return Tokenizer(lowercase=not keep_case)
+    if name != "none":
+        raise SettingError(f"tokenizer {name!r} is unknown; use europarl or none")
+    if keep_case:
+        raise SettingError("without a tokenizer words are kept as they are; leave --keep-case out")
+    return Pretokenized()
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class Pretokenized(WordSplitter):

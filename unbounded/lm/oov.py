@@ -78,7 +78,8 @@ class Spelled(LanguageModel):
     """A network as one stream reads it: OOV words get vectors from how they are spelled.
 
     The network and the speller are frozen and may be shared. Which word an id stands for is the
-    stream's own affair, so this view belongs to the stream's vocabulary.
+    stream's own affair, so this view belongs to the stream's vocabulary; an id beyond it, of a word
+    that is only asked about, is read as `<unk>`.
     """
 
     def __init__(self, lm: RecurrentModel, speller: Speller, vocabulary: Vocabulary) -> None:
@@ -102,11 +103,11 @@ class Spelled(LanguageModel):
         """The hidden state after each word, and the state after the last."""
         different, place = np.unique(words, return_inverse=True)
         vectors = self._lm.vectors(different)
-        strange = different >= self.base_size
-        if strange.any():
-            rows = different[strange] - self.base_size
+        oov = (different >= self.base_size) & (different < len(self._vocabulary))
+        if oov.any():
+            rows = different[oov] - self.base_size
             self._reach(int(rows.max()) + 1)
-            vectors[strange] = self._table[rows]
+            vectors[oov] = self._table[rows]
         return self._lm.advance_vectors(state, vectors, place)
 
     def prob(self, hidden: Hidden, words: Ids) -> Probs:

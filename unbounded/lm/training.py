@@ -148,9 +148,7 @@ class Trainer:
                     self.seconds += now - since
                     yield self._progress(nats / words, None)
                     since, nats, words = time.perf_counter(), 0.0, 0
-            self._end_epoch(valid)
-            self.seconds += time.perf_counter() - since
-            yield self.curve[-1]
+            yield self._end_epoch(valid, since)
 
     def _progress(self, nats: float, valid: float | None) -> Progress:
         return Progress(
@@ -162,7 +160,7 @@ class Trainer:
             seconds=self.seconds,
         )
 
-    def _end_epoch(self, valid: Ids | None) -> None:
+    def _end_epoch(self, valid: Ids | None, since: float) -> Progress:
         train = self.nats / (self.batches.length * self.config.streams)
         self.epoch, self.step, self.nats = self.epoch + 1, 0, 0.0
         self.state = self.encoder.zero_state(self.config.streams)
@@ -177,7 +175,9 @@ class Trainer:
             self.best = {name: weight.clone() for name, weight in self.weights().items()}
             self.best_valid = math.inf if valid is None else score
         perplexity = math.nan if valid is None else math.exp(min(score, 700.0))
+        self.seconds += time.perf_counter() - since
         self.curve.append(self._progress(train, perplexity))
+        return self.curve[-1]
 
     def _learn(self, batch: Batch) -> float:
         """One step: forward over one stretch, backward, update; returns nats a word."""
