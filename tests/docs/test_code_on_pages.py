@@ -39,9 +39,9 @@ def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for _ in train_model(place / "my-model", text, tokenizer, network, config):
         pass
     saved(place / "my-gpt2")
-    for folder in ("books", "notes-of-mine"):
-        (place / folder).mkdir()
-        (place / folder / "one.txt").write_text("\n".join(line.text for line in lines[50:]))
+    for folder in ("books", "home/notes"):
+        (place / folder).mkdir(parents=True)
+        (place / folder / "one.txt").write_text("\n".join(line.text for line in lines[50:120]))
     (place / "letters.txt").write_text("\n".join(line.text for line in lines[:50]))
     return place
 
@@ -51,6 +51,8 @@ def test_the_python_of_a_page_runs(page: Path, texts: Path, tmp_path: Path) -> N
     place = tmp_path / "place"
     shutil.copytree(texts, place)
     code = blocks(page)
+    if any('out="my-model"' in block for block in code):
+        shutil.rmtree(place / "my-model")
     with ExitStack() as stack:
         if any(SERVICE in block for block in code):
             from tests.serve.running_service import in_process
@@ -63,7 +65,7 @@ def test_the_python_of_a_page_runs(page: Path, texts: Path, tmp_path: Path) -> N
                 cwd=place,
                 capture_output=True,
                 text=True,
-                env={**os.environ, "PYTHONPATH": str(ROOT), "HOME": str(place)},
+                env={**os.environ, "PYTHONPATH": str(ROOT), "HOME": str(place / "home")},
             )
             assert ran.returncode == 0, f"{block}\n{ran.stderr}"
             said = iter(ran.stdout.splitlines())
