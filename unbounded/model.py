@@ -14,7 +14,9 @@ from unbounded.experts.cache import Cache
 from unbounded.experts.distribution import Distribution, Mixed
 from unbounded.experts.expert import Expert
 from unbounded.experts.ngram import NGram
+from unbounded.experts.spelling import Spelling
 from unbounded.lm import LanguageModel
+from unbounded.lm.oov import Spelled
 from unbounded.mixture.mixture import Mixture
 from unbounded.states import Arrays, Stateful, from_array, part, to_array, under
 from unbounded.types import Hidden, Ids, Probs, State, Table
@@ -117,13 +119,16 @@ class OnlineModel(Stateful):
         `network_state` over the words' `ids`, says to where; without a network state the fork is
         to be asked, and told more, but its network is not to go on.
         """
-        ids = self.ids(words)
-        after, state = advanced or self.lm.advance(self.network_state, ids)
+        ids, unmet = self.ids(words)
+        if advanced is None:
+            lm = self.lm.naming(unmet) if isinstance(self.lm, Spelled) else self.lm
+            advanced = lm.advance(self.network_state, ids)
+        after, state = advanced
         before = np.concatenate([self.hidden, after])
         table = np.empty((len(ids), len(self.experts)))
         experts: dict[str, Expert] = {}
         for column, (name, expert) in enumerate(self.experts.items()):
-            table[:, column], experts[name] = peek(expert, before[:-1], ids)
+            table[:, column], experts[name] = peek(expert, before[:-1], ids, unmet)
         fork = self.fork(experts=experts, hidden=before[-1:])
         fork.network_state = self.network_state if state is None else state
         scored = fork.mixture.score(table, before[:-1])
@@ -131,14 +136,14 @@ class OnlineModel(Stateful):
         reading = Reading(words, ids, before[:-1], scored.prob, names, table, scored.weights, {})
         return reading, fork
 
-    def ids(self, words: Sequence[str]) -> Ids:
-        """The ids of words; an OOV word gets one beyond the vocabulary, and keeps it."""
+    def ids(self, words: Sequence[str]) -> tuple[Ids, list[str]]:
+        """The ids of words, and the words never met: their ids follow the vocabulary's."""
         ids = self.vocabulary.lookup(words)
-        oov: dict[str, int] = {}
+        unmet: dict[str, int] = {}
         for place in np.flatnonzero(ids < 0).tolist():
-            next_id = len(self.vocabulary) + len(oov)
-            ids[place] = oov.setdefault(words[place], next_id)
-        return ids
+            next_id = len(self.vocabulary) + len(unmet)
+            ids[place] = unmet.setdefault(words[place], next_id)
+        return ids, list(unmet)
 
     def pass_over(self, words: Sequence[str]) -> tuple[Hidden, Ids]:
         """Stand behind words without asking or teaching an expert; states before them, and ids."""
@@ -231,11 +236,13 @@ class OnlineModel(Stateful):
         self.network_state = tuple(last[f"network.{i}"].copy() for i in range(count))
 
 
-def peek(expert: Expert, hidden: Hidden, words: Ids) -> tuple[Probs, Expert]:
+def peek(expert: Expert, hidden: Hidden, words: Ids, unmet: Sequence[str]) -> tuple[Probs, Expert]:
     """Each word's probability if none of them taught anything, and who to ask what is next.
 
-    Changes nothing. Words may be OOV words, with ids beyond the vocabulary.
+    Changes nothing. The ids of words never met follow the vocabulary's.
     """
+    if isinstance(expert, Spelling):
+        return expert.ask(words, unmet), expert
     if isinstance(expert, NGram):
         # The only one to whom the words tell where the text stands.
         return expert.peek(words)

@@ -30,7 +30,14 @@ from unbounded.experts import (
 )
 from unbounded.experts.cache import PAPER_K, Neighborhood
 from unbounded.experts.offline import SHARE
-from unbounded.lm import AdaptedHead, HeadedModel, LanguageModel, Pretrained, SharedHead
+from unbounded.lm import (
+    AdaptedHead,
+    HeadedModel,
+    LanguageModel,
+    Pretrained,
+    RecurrentModel,
+    SharedHead,
+)
 from unbounded.lm.network_threads import set_network_threads
 from unbounded.lm.oov import OOV_READINGS, Spelled
 from unbounded.mixture import Fixed, Gated, Mixture, Online
@@ -56,8 +63,6 @@ PRESETS: dict[str, tuple[str, ...]] = {
 `knnlm` is another, with a memory filled beforehand: as published, or tuned on a text for that.
 """
 
-FIRST_EDITION = tuple(name for name in PRESETS["full"] if name != "train_ngram")
-"""What memories were made of before version 0.2: they go on as they began."""
 
 PROTOCOLS = ("paper", "open")
 """`paper`: OOV words come from a uniform over training and test words. `open`: nothing of the
@@ -139,6 +144,48 @@ def available(model: Pretrained, preset: str, protocol: str = "open") -> tuple[s
     names = experts_for(preset, protocol, text=model.text is not None, closed=model.lm.closed)
     headed = isinstance(model.lm, HeadedModel)
     return tuple(name for name in names if headed or name != "adapted")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What a memory is made of; it is written down with the memory, and stays."""
+
+    experts: tuple[str, ...]
+    mixture: str = "gated"
+    """`gated`, by the state before each word, or `online`, one set of weights."""
+    oov: str = "characters"
+
+    def __post_init__(self) -> None:
+        if "unbounded" not in self.experts:
+            raise SettingError(
+                f"experts {', '.join(self.experts)}; a memory needs the expert 'unbounded' to "
+                "remember by: add it, or use build_online"
+            )
+
+    def build(self, model: Pretrained, full_size: int | None, config: MemoryConfig) -> OnlineModel:
+        """An online model that has read nothing yet."""
+        online = build_online(model, full_size, self.experts, config, self.oov)
+        if self.mixture == "online":
+            online.mixture = Online(len(self.experts))
+        return online
+
+
+def recipe_for(model: Pretrained, preset: str | Sequence[str] = "full") -> Recipe:
+    """What a preset, or a list of experts, is for this model."""
+    oov = "characters" if isinstance(model.lm, RecurrentModel) else "unk"
+    if not isinstance(preset, str):
+        return Recipe(tuple(preset), oov=oov)
+    if preset not in PRESETS or preset in OFFLINE:
+        names = [name for name in PRESETS if name not in OFFLINE]
+        raise SettingError(f"preset {preset!r} is unknown; choose from {', '.join(names)}")
+    mixture = "gated" if preset in GATED else "online"
+    return Recipe(available(model, preset), mixture, oov)
+
+
+def first_edition(model: Pretrained) -> Recipe:
+    """What memories were made of before version 0.2: they go on as they began."""
+    names = available(model, "full", "paper")
+    return Recipe(tuple(name for name in names if name != "train_ngram"), oov="unk")
 
 
 def new_mixture(preset: str, experts: Sequence[str], width: int) -> Mixture:
@@ -273,10 +320,8 @@ class _Builder:
             ngram.score(np.empty((len(text), 0), np.float32), text)
             return ngram.state()
 
-        ngram = NGram(self._size, open=self._full is None)
         key = f"{self._model.fingerprint}-{crc32(text.data):08x}-{self._size}-ngrams"
-        ngram.load([derived(key, read)])
-        return ngram
+        return NGram(self._size, open=self._full is None, base=derived(key, read))
 
 
 def check_oov(oov: str) -> None:

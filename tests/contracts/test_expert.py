@@ -224,12 +224,12 @@ def test_looking_ahead_teaches_nothing_and_any_cut_of_it_is_the_same(
     before, after = hidden[: len(words)], hidden[len(words) :]
     expert.score(before, words)
     quiet.score(before, words)
-    whole, _ = peek(expert, after, text)
+    whole, _ = peek(expert, after, text, ())
     # The first word is asked of what was learned, the others of no more than that.
     first = expert.predict(after[:1]).prob(text[:1])
     np.testing.assert_allclose(whole[:1], first, rtol=1e-6, atol=ROUNDING)
-    one, fork = peek(expert, after[:cut], text[:cut])
-    two, _ = peek(fork, after[cut:], text[cut:])
+    one, fork = peek(expert, after[:cut], text[:cut], ())
+    two, _ = peek(fork, after[cut:], text[cut:], ())
     np.testing.assert_allclose(np.concatenate([one, two]), whole, rtol=1e-5, atol=ROUNDING)
     for part, array in expert.state().items():
         np.testing.assert_array_equal(array, quiet.state()[part])

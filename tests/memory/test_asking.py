@@ -107,12 +107,17 @@ def test_scoring_ahead_equals_predicting_word_by_word(memory: Memory) -> None:
     words = ["known3", "zebra", "known4", "</s>", "known3", "never", "known1", "known2"]
     expected, model = [], memory.online
     for word in words:
-        number = model.ids([word])
-        # Of the mixture nothing is known but by scoring; of the experts everything is.
-        expected.append(
-            [float(e.predict(model.hidden).prob(number)[0]) for e in model.experts.values()]
-        )
-        _, model = model.peek([word])
+        number, unmet = model.ids([word])
+        alone, behind = model.peek([word])
+        # Of the mixture nothing is known but by scoring; of the experts everything is, but for how
+        # a word is spelled that has no id.
+        said = [float(e.predict(model.hidden).prob(number)[0]) for e in model.experts.values()]
+        spelled = list(model.experts).index("spelling")
+        np.testing.assert_allclose(np.delete(alone.table[0], spelled), np.delete(said, spelled))
+        assert alone.table[0, spelled] > 0
+        assert bool(unmet) != (said[spelled] > 0)
+        expected.append(alone.table[0].tolist())
+        model = behind
     reading, _ = memory.online.peek(words)
     np.testing.assert_allclose(reading.table, expected, rtol=1e-6)
 

@@ -69,7 +69,11 @@ class NGram(Expert):
     [0.03, 0.98, 1.0]
     """
 
-    def __init__(self, size: int, *, open: bool = False) -> None:
+    def __init__(self, size: int, *, open: bool = False, base: Arrays | None = None) -> None:
+        """With a `base`, the state of one that has read a text, it goes on from there.
+
+        All that is learned later then follows from the words that were read, and is not told again.
+        """
         self.size = size
         self._open = open
         self._used = 1  # node 0 is the empty context
@@ -81,6 +85,10 @@ class NGram(Expert):
         self._contexts = np.full(ORDERS, NOWHERE, np.int64)
         self._contexts[0] = 0
         self._learned = np.ones((ORDERS * TOTALS * REPEATS, 3))
+        self.follows = base is not None
+        """Whether its state follows from the words that were read."""
+        if base is not None:
+            self._restore(base)
 
     @property
     def bytes(self) -> int:
@@ -134,7 +142,7 @@ class NGram(Expert):
 
         The words tell all of it again.
         """
-        if since is not None:
+        if since is not None or self.follows:
             return {}
         return {
             "nodes": self._nodes[: self._used].copy(),
@@ -146,7 +154,13 @@ class NGram(Expert):
 
     def load(self, parts: Sequence[Arrays]) -> None:
         """Become what wrote the first part, and count the words of the others."""
-        state = parts[0]
+        if not self.follows:
+            self._restore(parts[0])
+            parts = parts[1:]
+        for each in parts:
+            learn_again(self, each)
+
+    def _restore(self, state: Arrays) -> None:
         if "counts" in state:
             self._nodes, self._heads, self._counts = (
                 np.require(state[name], requirements=["C", "W"])
@@ -165,8 +179,6 @@ class NGram(Expert):
         self._used, self._rows, self._room = len(self._heads), len(self._counts), None
         self._contexts = state["contexts"].copy()
         self._learned = state["learned"].copy()
-        for delta in parts[1:]:
-            learn_again(self, delta)
 
     def _tables(self, contexts: Ids) -> Tables:
         arrays = self._heads, self._nodes, self._counts, contexts, self._learned

@@ -115,7 +115,8 @@ class Spelling(Expert):
     def __init__(self, vocabulary: Vocabulary, base: Arrays | None = None) -> None:
         """Learn every word of the network; ids are decoded by `vocabulary`, however it grows.
 
-        Whoever has the state after that gives it as `base`.
+        Whoever has the state after that gives it as `base`: then all that is learned later follows
+        from the words that were read, and is not told again.
         """
         self._vocabulary = vocabulary
         self._base_size = vocabulary.base_size
@@ -125,6 +126,7 @@ class Spelling(Expert):
         self._known = set(words)
         self._read = np.zeros(0, bool)
         self._model = CharacterModel()
+        self._follows = base is not None
         if base is None:
             self._model.read(self._written(words), np.ones(len(words), bool), ask=False)
         else:
@@ -149,20 +151,29 @@ class Spelling(Expert):
             self._read[ids] = True
         return probs
 
-    def ask(self, words: Ids) -> Probs:
-        """The probability of each word, as things stand; changes nothing."""
+    def ask(self, words: Ids, unmet: Sequence[str] = ()) -> Probs:
+        """The probability of each word, as things stand; changes nothing.
+
+        The ids that follow the vocabulary's are the words never met; others beyond have nothing.
+        """
         probs = np.full(len(words), EVEN / self._base_size)
         oov = np.flatnonzero(words >= self._base_size)
         if len(oov):
-            met = words[oov] < len(self._vocabulary)
-            written = self._written(self._vocabulary.decode(words[oov[met]]))
+            known = len(self._vocabulary)
+            named = oov[words[oov] < known + len(unmet)]
+            met = self._vocabulary.decode(np.minimum(words[named], known - 1))
+            spelled = [
+                unmet[number - known] if number >= known else word
+                for number, word in zip(words[named].tolist(), met, strict=True)
+            ]
+            written = self._written(spelled)
             probs[oov] = 0.0
-            probs[oov[met]] = _probs(self._model.logprobs(written), written)
+            probs[named] = _probs(self._model.logprobs(written), written)
         return probs
 
     def state(self, since: int | None = None) -> dict[str, np.ndarray]:
         """The tables of the character model, and which words were read; words tell it again."""
-        if since is not None:
+        if since is not None or self._follows:
             return {}
         return {
             "slots": self._model.slots.copy(),
@@ -173,10 +184,23 @@ class Spelling(Expert):
 
     def load(self, parts: Sequence[Arrays]) -> None:
         """Become what wrote the first part, and read the words of the others."""
+        if self._follows:
+            self._learn_unread(parts)
+            return
         self._model.load(parts[0])
         self._read = parts[0]["read"].copy()
         for delta in parts[1:]:
             learn_again(self, delta)
+
+    def _learn_unread(self, parts: Sequence[Arrays]) -> None:
+        """Learn each word of the parts once, in the order of their ids: that of their coming."""
+        last = max((int(each["ids"].max(initial=-1)) for each in parts), default=-1)
+        new = np.arange(self._base_size, last + 1)
+        self._read = reaching(self._read, new)
+        new = new[~self._read[new]]
+        written = self._written(self._vocabulary.decode(new))
+        self._model.read(written, np.ones(len(new), bool), ask=False)
+        self._read[new] = True
 
     def _written(self, words: Iterable[str]) -> Written:
         """Bytes of all words; none ends where a word of the network would."""

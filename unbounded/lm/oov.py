@@ -1,6 +1,7 @@
 """Vectors for OOV words: what the network would read, guessed from how a word is spelled."""
 
 from collections.abc import Sequence
+from copy import copy
 from functools import cached_property
 from typing import final
 
@@ -78,8 +79,8 @@ class Spelled(LanguageModel):
     """A network as one stream reads it: OOV words get vectors from how they are spelled.
 
     The network and the speller are frozen and may be shared. Which word an id stands for is the
-    stream's own affair, so this view belongs to the stream's vocabulary; an id beyond it, of a word
-    that is only asked about, is read as `<unk>`.
+    stream's own affair, so this view belongs to the stream's vocabulary. Ids beyond it are of words
+    that are only asked about: what `naming` was told, or `<unk>`.
     """
 
     def __init__(self, lm: RecurrentModel, speller: Speller, vocabulary: Vocabulary) -> None:
@@ -94,6 +95,15 @@ class Spelled(LanguageModel):
         self._vocabulary = vocabulary
         self._table = np.empty((64, lm.width), np.float32)
         self._spelled = 0
+        self._unmet: Sequence[str] = ()
+
+    def naming(self, words: Sequence[str]) -> "Spelled":
+        """The same network, for which the ids that follow the vocabulary's are these words."""
+        if not words:
+            return self
+        view = copy(self)
+        view._unmet = words
+        return view
 
     def start(self) -> tuple[Hidden, State]:
         """The network's."""
@@ -108,6 +118,10 @@ class Spelled(LanguageModel):
             rows = different[oov] - self.base_size
             self._reach(int(rows.max()) + 1)
             vectors[oov] = self._table[rows]
+        unmet = different - len(self._vocabulary)
+        named = (unmet >= 0) & (unmet < len(self._unmet))
+        if named.any():
+            vectors[named] = self._speller.vectors([self._unmet[i] for i in unmet[named]])
         return self._lm.advance_vectors(state, vectors, place)
 
     def prob(self, hidden: Hidden, words: Ids) -> Probs:

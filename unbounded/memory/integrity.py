@@ -87,7 +87,8 @@ def check(
         if isinstance(expert, Cache) and expert.memory.added != entries:
             what = f"{name} has seen {expert.memory.added:,} entries, the journal {entries:,}"
             found.append(Finding(where, what, _ANEW))
-    counted = int(learned.online.experts["unigram"].state()["counts"].sum())
+    unigram = learned.online.experts.get("unigram")
+    counted = entries if unigram is None else int(unigram.state()["counts"].sum())
     if counted != entries:
         found.append(Finding(where, f"{counted:,} words counted, {entries:,} read", _ANEW))
     if fresh is not None:

@@ -9,22 +9,10 @@ from unbounded.datastore import Local
 from unbounded.evaluation.metrics import surprise
 from unbounded.experts import Cache, NGram
 from unbounded.growable_array import GrowableArray
-from unbounded.lm import HeadedModel, Pretrained
+from unbounded.lm import Pretrained
 from unbounded.model import OnlineModel, Reading
-from unbounded.presets import MemoryConfig, build_online
+from unbounded.presets import MemoryConfig, Recipe
 from unbounded.states import Arrays, NoDelta, Stateful, from_array, to_array
-
-EXPERTS = (
-    "static",
-    "uniform",
-    "adapted",
-    "unigram",
-    "ngram",
-    "cache_128",
-    "cache_1024",
-    "unbounded",
-)
-"""Whom a kept memory asks: all of `full` that know nothing but what it read."""
 
 SMALL = 4_000_000
 """Bytes that all but caches and n-grams are good for."""
@@ -46,20 +34,21 @@ def present_names(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 class LearnedState(Stateful):
     """All that a memory knows; a function of the blocks of words that it read, and of nothing else.
 
-    The full vocabulary is a power of two, at first twice the network's words or more. It doubles
-    before a block that it could be too small for.
+    Where there is a uniform expert and the vocabulary is open, as in memories made before version
+    0.2, the full vocabulary is a power of two, at first twice the network's words or more. It
+    doubles before a block that it could be too small for.
     """
 
-    def __init__(self, model: Pretrained, config: MemoryConfig, *, rates: bool = False) -> None:
+    def __init__(
+        self, model: Pretrained, config: MemoryConfig, recipe: Recipe, *, rates: bool = False
+    ) -> None:
         """With `rates`, how surprising each word was is remembered, two bytes a word."""
-        self._closed = model.lm.closed
-        self.size = 1 << (2 * len(model.vocabulary) - 1).bit_length()
-        if self._closed:
-            # There will be no others, so there is no room to be left for them.
-            self.size = len(model.vocabulary)
-        headed = isinstance(model.lm, HeadedModel)
-        experts = [name for name in EXPERTS if headed or name != "adapted"]
-        self.online: OnlineModel = build_online(model, self.size, experts, config, oov="unk")
+        self._doubles = "uniform" in recipe.experts and not model.lm.closed
+        self.size = model.lm.base_size
+        if self._doubles:
+            self.size = 1 << (2 * len(model.vocabulary) - 1).bit_length()
+        full_size = self.size if self._doubles else None
+        self.online: OnlineModel = recipe.build(model, full_size, config)
         self._rates = rates
         self._surprise = GrowableArray(np.empty(0, np.float16), spare=8)
         self._begin_blocks()
@@ -90,7 +79,9 @@ class LearnedState(Stateful):
         """About what a snapshot of it takes."""
         experts = self.online.experts.values()
         caches = sum(expert.memory.bytes for expert in experts if isinstance(expert, Cache))
-        counts = sum(expert.bytes for expert in experts if isinstance(expert, NGram))
+        counts = sum(
+            expert.bytes for expert in experts if isinstance(expert, NGram) and not expert.follows
+        )
         return caches + counts + SMALL
 
     def read(self, words: Sequence[str]) -> Reading:
@@ -106,7 +97,7 @@ class LearnedState(Stateful):
     def _size_for(self, words: int) -> int:
         """The full vocabulary, doubled until it is large enough for so many words."""
         size = self.size
-        while not self._closed and words > size:
+        while self._doubles and words > size:
             size *= 2
         return size
 
@@ -138,7 +129,9 @@ class LearnedState(Stateful):
         self.size = int(whole["size"][0])
         self.online.grow_vocabulary(self.size)
         known = self.online.vocabulary.base_size + len(from_array(whole["vocabulary"]))
-        told: list[Arrays] = [whole]
+        # What follows from the words alone is learned from them again.
+        read = whole["expert.unbounded.words"]
+        told: list[Arrays] = [{"ids": read, **whole}]
         for delta in deltas:
             sizes = []
             for block in np.split(delta["ids"], np.cumsum(delta["blocks"])[:-1]):

@@ -29,7 +29,7 @@ from unbounded.memory.integrity import check, stats, timestamp
 from unbounded.memory.learned import LearnedState
 from unbounded.memory.restoring import read_again
 from unbounded.model import OnlineModel, Reading
-from unbounded.presets import MemoryConfig
+from unbounded.presets import MemoryConfig, Recipe
 from unbounded.store import Snapshot, Store, TextLog
 from unbounded.store.records import Ranges
 
@@ -53,6 +53,7 @@ class LocalBackend(Backend):
         store: TextLog,
         model: Pretrained,
         config: MemoryConfig,
+        recipe: Recipe,
         budget: Budget | None = None,
         *,
         write: bool = True,
@@ -61,7 +62,7 @@ class LocalBackend(Backend):
     ) -> None:
         self.store, self.budget, self.writes = store, budget, write
         self.events = store.events
-        self._model, self._config = model, config
+        self._model, self._config, self._recipe = model, config, recipe
         self.saving = Checkpointing(store, write=write) if isinstance(store, Store) else None
         self._broken = False
         self._cost: Cost | None = None
@@ -69,7 +70,7 @@ class LocalBackend(Backend):
 
     def _fresh(self) -> LearnedState:
         rates = self.budget is not None and self.budget.policy == "surprise"
-        return LearnedState(self._model, self._config, rates=rates)
+        return LearnedState(self._model, self._config, self._recipe, rates=rates)
 
     def _restored(self, show: Show) -> LearnedState:
         if self.saving is not None:
@@ -84,7 +85,7 @@ class LocalBackend(Backend):
         if not isinstance(self.store, Store):
             raise StoreError("a memory of this process has no view of its own; open one on disk")
         store = Store(self.store.folder, write=False, disk=self.store.disk)
-        given = self._model, self._config, self.budget
+        given = self._model, self._config, self._recipe, self.budget
         return LocalBackend(store, *given, write=False, learned=self.learned)
 
     @property

@@ -1,7 +1,7 @@
 """Opening a memory, or making one: in this process, on disk or on shards, for one model."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from unbounded.memory.budget import Budget
 from unbounded.memory.local import LocalBackend
 from unbounded.memory.memory import Memory
 from unbounded.memory.shards import ShardedBackend
-from unbounded.presets import MemoryConfig
+from unbounded.presets import MemoryConfig, Recipe, first_edition, recipe_for
 from unbounded.store import Disk, InProcess, RealDisk, Store
 from unbounded.store.layout import FORMAT, is_new, read_about
 from unbounded.store.store import create
@@ -36,6 +36,7 @@ def open(
     *,
     engine: str | None = None,
     mode: str = "write",
+    preset: str | Sequence[str] | None = None,
     config: MemoryConfig | None = None,
     budget: Budget | None = None,
     show: Show = unheard,
@@ -50,8 +51,9 @@ def open(
 
     Without a path it lies in this process and ends with it; with one it is on disk; with an
     `engine`, an address such as `ray://HOST:PORT`, it is on shards. A memory belongs to the model
-    that made it, and remembers where that was; `recorded` says when that is enough. `config` and
-    `budget` are for a new memory: they stay.
+    that made it, and remembers where that was; `recorded` says when that is enough. `preset`, a
+    name of `PRESETS` or a list of experts (`full` if none is given), `config` and `budget` are for
+    a new memory: they stay.
 
     On disk, `mode` is `write`, of which there can be one at a time, or `read`, and `show` hears how
     much had to be read again. On shards, if some are unavailable for `patience` seconds, reading
@@ -68,10 +70,10 @@ def open(
     folder = None if path is None else expanded(path, "path")
     given = model if model is None or isinstance(model, Pretrained) else expanded(model, "model")
     if engine is not None:
-        if folder is None or budget is not None or mode == "read":
+        if folder is None or budget is not None or preset is not None or mode == "read":
             raise SettingError(
-                "a memory on shards has a path, no budget and no mode; give a folder that all "
-                "machines see"
+                "a memory on shards has a path, no budget, no preset and no mode; give a folder "
+                "that all machines see"
             )
         return open_on_shards(
             *(folder, engine, given, config),
@@ -85,14 +87,17 @@ def open(
         if given is None or mode == "read":
             raise SettingError("a memory of this process needs a model, and is new; give model=")
         loaded, _ = _loaded(given)
-        return Memory(LocalBackend(InProcess(), loaded, config or MemoryConfig(), budget), loaded)
-    return _open_on_disk(folder, given, mode, config, budget, show, disk or RealDisk())
+        recipe = recipe_for(loaded, preset or "full")
+        backend = LocalBackend(InProcess(), loaded, config or MemoryConfig(), recipe, budget)
+        return Memory(backend, loaded)
+    return _open_on_disk(folder, given, mode, preset, config, budget, show, disk or RealDisk())
 
 
 def _open_on_disk(
     folder: Path,
     model: Pretrained | Path | None,
     mode: str,
+    preset: str | Sequence[str] | None,
     config: MemoryConfig | None,
     budget: Budget | None,
     show: Show,
@@ -105,10 +110,12 @@ def _open_on_disk(
             if model is None:
                 raise StoreError(f"{folder} is not a memory yet, and a new one needs a model")
             model, where = _loaded(model)
-            create(folder, _about(model, where, config or MemoryConfig(), budget), disk)
+            recipe = recipe_for(model, preset or "full")
+            create(folder, _about(model, where, config or MemoryConfig(), recipe, budget), disk)
         about = read_about(folder)
         model = _checked(folder, about, model)
         kept, limit = _config(folder, about, config), _budget(folder, about, budget)
+        recipe = _recipe(folder, about, model, preset)
         store = Store(folder, write=mode == "write", disk=disk)
     except OSError as error:
         raise StoreError(
@@ -116,7 +123,7 @@ def _open_on_disk(
             + ("" if mode == "read" else ", or open it for reading")
         ) from error
     try:
-        backend = LocalBackend(store, model, kept, limit, write=mode == "write", show=show)
+        backend = LocalBackend(store, model, kept, recipe, limit, write=mode == "write", show=show)
         if backend.writes and store.old:
             _renew(backend, store)
         return Memory(backend, model)
@@ -192,10 +199,15 @@ def _renew(backend: LocalBackend, store: Store) -> None:
 
 
 def _about(
-    model: Pretrained, where: str | None, config: MemoryConfig, budget: Budget | None
+    model: Pretrained,
+    where: str | None,
+    config: MemoryConfig,
+    recipe: Recipe,
+    budget: Budget | None,
 ) -> dict[str, Any]:
     return {
         "model": {"fingerprint": model.fingerprint, "path": where},
+        "recipe": asdict(recipe),
         "settings": asdict(config),
         "budget": None if budget is None else asdict(budget),
         "created": int(time.time()),
@@ -253,6 +265,21 @@ def _config(folder: Path, about: dict[str, Any], asked: MemoryConfig | None) -> 
             f"{folder} was made with {config}; its settings stay: leave them out, or make another"
         )
     return config
+
+
+def _recipe(
+    folder: Path, about: dict[str, Any], model: Pretrained, preset: str | Sequence[str] | None
+) -> Recipe:
+    """What the memory is made of; refuses to be asked for something else."""
+    had = first_edition(model)
+    if (said := about.get("recipe")) is not None:
+        had = Recipe(tuple(said["experts"]), said["mixture"], said["oov"])
+    if preset is not None and recipe_for(model, preset) != had:
+        raise SettingError(
+            f"{folder} is made of {', '.join(had.experts)}; that stays: leave the preset out, or "
+            "make another memory"
+        )
+    return had
 
 
 def _budget(folder: Path, about: dict[str, Any], asked: Budget | None) -> Budget | None:

@@ -143,7 +143,7 @@ def _log_probs(
         if version != (version := memory.version):
             model = after(memory.online, words[:step])
         probs = model.predict().dense(len(model.vocabulary))[0]
-        number = int(model.ids([word])[0])
+        number = int(model.ids([word])[0][0])
         reading, then = model.peek([word])
         # From the same row as the likeliest: whoever compares the two finds them equal.
         prob = probs[number] if number < len(probs) else reading.prob[0]
