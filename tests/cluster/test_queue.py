@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.cluster.streams import WIDTH, here, stream, vocabulary
-from tests.cluster.test_spread import datastore_of, lines, on_shards, shards, words_of
+from tests.cluster.test_sharded_memory import datastore_of, lines, on_shards, shards, words_of
 from tests.memory.texts import CONFIG, some_text, toy_model
 from unbounded.cluster import Call, Engine, Here, Shard, Sharded
 from unbounded.cluster import rpc_client as calls_module
