@@ -99,7 +99,7 @@ def test_what_to_forget_is_said_in_one_way_and_must_be_there(memory: Memory) -> 
         ({"matching": "("}, "is not a regular expression"),
     ):
         with pytest.raises(SettingError, match=match):
-            memory.forget(**named)  # type: ignore[arg-type]
+            memory.forget(**named)
     assert known(memory) == before
 
 
