@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.test_spread import datastore_of, lines, on_shards, shards, words_of
+from tests.cluster.test_sharded_memory import datastore_of, lines, on_shards, shards, words_of
 from tests.memory.texts import CONFIG, toy_model
 from unbounded.cluster import Here
 from unbounded.errors import SettingError
@@ -63,19 +63,6 @@ def test_documents_with_a_line_that_matches(
         memory.forget(matching="(")
 
 
-def test_what_cannot_be_forgotten_on_shards(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    memory, _ = read_texts(tmp_path, monkeypatch)
-    with pytest.raises(SettingError, match="have no common order, so there are no last ones"):
-        memory.forget(last=3)
-    with pytest.raises(SettingError, match="0 ways to say what to forget"):
-        memory.forget()
-    with pytest.raises(SettingError, match="2 ways to say what to forget"):
-        memory.forget("diary", last=3)
-    assert left(memory) == set(TEXTS)
-
-
 def test_check_finds_what_is_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     memory, engine = read_texts(tmp_path, monkeypatch)
     assert memory.check() == []
@@ -105,17 +92,3 @@ def test_compacted_it_answers_the_same_and_opens_again(
     assert [shard.words("letter", 0, 99) for shard in again.shards] == before
     assert [finding for shard in again.shards for finding in shard.check()] == []
     assert not holds(tmp_path, "hush hush")
-
-
-def test_exported_every_word_is_there_in_its_place(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    parquet = pytest.importorskip("pyarrow.parquet")
-    memory, _ = read_texts(tmp_path, monkeypatch)
-    total = sum(len(words_of(text)) for text in TEXTS.values())
-    assert memory.export(tmp_path / "all.parquet") == total
-    table = parquet.read_table(tmp_path / "all.parquet").to_pydict()
-    assert table["word"] == [word for name in sorted(TEXTS) for word in words_of(TEXTS[name])]
-    rows = list(zip(table["document"], table["line"], table["time"], strict=True))
-    assert rows[0] == ("diary", 1, datetime(2026, 3, 1, tzinfo=UTC))
-    assert rows[-1] == ("notes", 2, datetime(2026, 3, 3, tzinfo=UTC))

@@ -1,4 +1,4 @@
-"""What waits on disk for shards that are away: in order, once, bounded, and drained."""
+"""What waits on disk for shards that are unavailable: in order, once, bounded, and drained."""
 
 from pathlib import Path
 from typing import Any
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.cluster.streams import WIDTH, here, stream, vocabulary
-from tests.cluster.test_spread import datastore_of, lines, on_shards, shards, words_of
+from tests.cluster.test_sharded_memory import datastore_of, lines, on_shards, shards, words_of
 from tests.memory.texts import CONFIG, some_text, toy_model
 from unbounded.cluster import Call, Engine, Here, Shard, Sharded
 from unbounded.cluster import rpc_client as calls_module
@@ -136,7 +136,7 @@ def test_what_is_kept_for_the_first_shard_waits_too(tmp_path: Path) -> None:
 def test_a_full_queue_says_so_and_keeps_what_it_has(tmp_path: Path) -> None:
     queue = queue_of(tmp_path, limit=1000)
     queue.put([piece(0, 0, 4)])
-    with pytest.raises(EngineError, match=r"is full \(0 MB\), and the engine is still away"):
+    with pytest.raises(EngineError, match=r"is full \(0 MB\), and the engine is still unavailable"):
         queue.put([piece(0, 4, 40)])
     assert queue.waiting(0) == 4
     queue.close()
@@ -194,7 +194,7 @@ def test_reading_goes_on_without_a_shard_and_tells_it_when_it_is_back(tmp_path: 
     assert len(memory) == 300
     assert memory.words_of("stream", 0, 300) == vocabulary().decode(words)
     assert len(said) == 2
-    assert said[0].startswith("shard 1 of 2 is away (shard 1 was told not to answer)")
+    assert said[0].startswith("shard 1 of 2 is unavailable (shard 1 was told not to answer)")
     assert said[1].startswith("shard 1 of 2 is back, and told ")
     # Everything is found as if nothing had been.
     fresh = Sharded(engine, vocabulary(), WIDTH)
@@ -210,7 +210,7 @@ def test_without_a_queue_reading_stops_with_one_line(tmp_path: Path) -> None:
     engine = Failing(here(tmp_path / "shards", 2))
     memory = Sharded(engine, vocabulary(), WIDTH, batch=20, patience=0.0)
     engine.lost = {0}
-    with pytest.raises(EngineError, match="shard 0 of 2 has been away for 0 s"):
+    with pytest.raises(EngineError, match="shard 0 of 2 has been unavailable for 0 s"):
         memory.read(keys, words, 10)
 
 
@@ -272,12 +272,12 @@ def test_a_reader_whose_engine_is_away_from_the_beginning(tmp_path: Path) -> Non
     memory, _ = spread_on(tmp_path, engine, said)
     readings = list(memory.follow(lines(text, "letter")))
     assert len(said) == 1
-    assert said[0].startswith("all 2 shards are away (nobody answers): reading goes on")
+    assert said[0].startswith("all 2 shards are unavailable (nobody answers): reading goes on")
     probs = np.concatenate([reading.prob for reading in readings])
     assert ((probs > 0) & (probs < 1)).all()
     assert memory.backend.waiting == len(words_of(text))
     memory.close()
-    # Still away: what waits is known, and not read again; more comes behind it.
+    # Still unavailable: what waits is known, and not read again; more comes behind it.
     memory, _ = spread_on(tmp_path, engine, said)
     assert list(memory.follow(lines(text, "letter"))) == []
     assert memory.backend.known == len(words_of(text))

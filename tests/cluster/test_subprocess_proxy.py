@@ -130,7 +130,7 @@ def test_an_engine_that_ends_anywhere_leaves_the_reader_reading(
     assert memory.words_of("stream", 0, 999) == vocabulary().decode(words)
     assert sum(stats["entries"] for stats in memory.stats()) == 240
     # Where the process stays, one shard is missed before the other.
-    assert said[0].startswith(("all 2 shards are away (", "shard 0 of 2 is away ("))
+    assert said[0].startswith(("all 2 shards are unavailable (", "shard 0 of 2 is unavailable ("))
     assert "back, and told " in said[-1]
     bridge.close()
     queue.close()

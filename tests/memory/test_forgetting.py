@@ -182,29 +182,6 @@ def test_the_last_words_can_be_forgotten_again_and_again(tmp_path: Path) -> None
         assert memory.check(deep=True) == []
 
 
-def test_later_documents_of_a_file_go_with_it(tmp_path: Path) -> None:
-    with open_toy(tmp_path / "m") as memory:
-        for name in ("a.txt", "a.txt#2", "a.txt#x", "a.txt2"):
-            memory.read("known1", name)
-        assert memory.forget(document="a.txt") == 4
-        assert memory.stats()["documents"] == 2
-
-
-def test_what_to_forget_is_said_in_one_way_and_must_be_there(tmp_path: Path) -> None:
-    with open_toy(tmp_path / "m") as memory:
-        memory.read("known1", "a")
-        known = state_of(memory)
-        with pytest.raises(SettingError, match="0 ways"):
-            memory.forget()
-        with pytest.raises(SettingError, match="2 ways"):
-            memory.forget(document="a", last=3)
-        with pytest.raises(SettingError, match="never read a document named 'b'"):
-            memory.forget(document="b")
-        with pytest.raises(SettingError, match="at least 1"):
-            memory.forget(last=0)
-        assert state_of(memory) == known
-
-
 def test_forgetting_reads_again_only_what_came_after_a_snapshot(tmp_path: Path) -> None:
     with open_toy(tmp_path / "m") as memory:
         memory.read(some_text(50), "a")

@@ -9,7 +9,7 @@ import pytest
 import unbounded
 from tests.memory.failing import FailingDisk
 from tests.memory.texts import CONFIG, open_toy, state_of, store_of, toy_model
-from unbounded.errors import CorpusError, SettingError, StoreError
+from unbounded.errors import SettingError, StoreError
 from unbounded.presets import MemoryConfig
 from unbounded.store.disk import sealed, unsealed
 from unbounded.store.layout import FORMAT, read_about
@@ -107,23 +107,6 @@ def test_a_lost_journal_is_not_taken_for_an_empty_one(tmp_path: Path) -> None:
         store_of(memory).path.unlink()
     with pytest.raises(StoreError, match="has lost its journal"):
         open_toy(tmp_path / "m")
-
-
-def test_what_is_no_text_teaches_nothing(tmp_path: Path) -> None:
-    with open_toy(tmp_path / "m") as memory:
-        memory.read("known1", "a")
-        known, end = state_of(memory), store_of(memory).end
-        with pytest.raises(CorpusError, match="NUL bytes"):
-            memory.read("known1 \0 known2", "b")
-        for empty in ("", "\n \n"):
-            with pytest.raises(CorpusError, match="no words"):
-                memory.read(empty, "b")
-            with pytest.raises(CorpusError, match="no words"):
-                memory.score(empty)
-        for wrong in (lambda: memory.predict(n=0), lambda: memory.complete(max_words=0)):
-            with pytest.raises(SettingError, match="at least 1"):
-                wrong()
-        assert (state_of(memory), store_of(memory).end) == (known, end)
 
 
 def test_a_name_is_a_label_whatever_it_looks_like(tmp_path: Path) -> None:

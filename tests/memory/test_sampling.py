@@ -44,6 +44,7 @@ def test_pieces_come_one_by_one_and_make_the_completion(memory: Memory) -> None:
     assert all(len(piece.top) == 2 and piece.log_prob < 0 for piece in pieces)
     whole = memory.complete("known1", 12, temperature=1.0, seed=3)
     assert whole == "".join(piece.text for piece in pieces)
+    assert whole != memory.complete("known1", 12, temperature=1.0, seed=4)
     likeliest = memory.complete("known1", 12)
     assert likeliest == memory.complete("known1", 12, temperature=1.0, top_k=1)
 

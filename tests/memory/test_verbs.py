@@ -1,16 +1,18 @@
 """The same verbs wherever a memory lies: in this process, on disk, on shards."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import unbounded
-from tests.cluster.test_spread import on_shards, shards
+from tests.cluster.test_sharded_memory import on_shards, shards, words_of
 from tests.memory.texts import CONFIG, open_toy, some_text, state_of, toy_model
 from unbounded.errors import CorpusError, SettingError, UnboundedError
 from unbounded.memory import Memory
+from unbounded.memory.local import LocalBackend
 
 PLACES: dict[str, Callable[[Path], Memory]] = {
     "process": lambda folder: unbounded.open(model=toy_model(), config=CONFIG),
@@ -25,6 +27,12 @@ def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Memory:
     memory.read(some_text(60), "noise")
     memory.read("the zorble ate the grass\n" * 30, "zoo", line=7)
     return memory
+
+
+def known(memory: Memory) -> object:
+    """Everything that is known, to the bit where it is all here."""
+    in_one_place = isinstance(memory.backend, LocalBackend)
+    return state_of(memory) if in_one_place else None, len(memory), memory.version
 
 
 def names(memory: Memory) -> set[str]:
@@ -46,7 +54,7 @@ def test_reading_says_how_surprising_words_were(memory: Memory) -> None:
 
 
 def test_asking_teaches_nothing(memory: Memory) -> None:
-    before, version = len(memory), memory.version
+    before = known(memory)
     found = memory.score("the zorble ate the grass")
     assert found.prob[4] > 0.5 > found.static[4]
     prediction = memory.predict("the zorble ate the", n=5)
@@ -55,13 +63,15 @@ def test_asking_teaches_nothing(memory: Memory) -> None:
         assert passage.document == "zoo"
         assert passage.line >= 7
         assert "zorble ate the grass" in passage.text
+        assert abs((datetime.now(UTC) - passage.time).total_seconds()) < 600
     assert [guess.word for guess in memory.predict("the", n=3, prefix="zor").words] == ["zorble"]
     assert memory.predict("the", prefix="q").words == ()
     assert memory.complete("the zorble ate", 2) == "the grass"
     assert memory.complete("the", 9, 1.0, seed=1) == memory.complete("the", 9, 1.0, seed=1)
     guess = memory.explain(memory.online, "grass")
     np.testing.assert_allclose(sum(guess.shares.values()), 1)
-    assert (len(memory), memory.version) == (before, version)
+    memory.score(some_text(60, 3, ["known1", "oov", "another"]))
+    assert known(memory) == before
 
 
 def test_documents_are_forgotten_and_counted_before(memory: Memory) -> None:
@@ -76,10 +86,21 @@ def test_documents_are_forgotten_and_counted_before(memory: Memory) -> None:
     assert memory.check() == []
     found = memory.stats()
     assert (found["entries"], found["documents"]) == (len(memory), 1)
-    with pytest.raises(SettingError, match="named 'nobody'"):
-        memory.forget("nobody", dry_run=True)
-    with pytest.raises(SettingError, match="0 ways to say what to forget"):
-        memory.forget()
+
+
+def test_what_to_forget_is_said_in_one_way_and_must_be_there(memory: Memory) -> None:
+    before = known(memory)
+    for named, match in (
+        ({"document": "nobody"}, "named 'nobody'; give a name as it was read"),
+        ({"document": "nobody", "dry_run": True}, "named 'nobody'"),
+        ({}, "0 ways to say what to forget"),
+        ({"document": "zoo", "last": 3}, "2 ways to say what to forget"),
+        ({"last": 0}, "at least 1|there are no last ones"),
+        ({"matching": "("}, "is not a regular expression"),
+    ):
+        with pytest.raises(SettingError, match=match):
+            memory.forget(**named)
+    assert known(memory) == before
 
 
 def test_files_are_read_once_and_replaced_when_they_change(memory: Memory, tmp_path: Path) -> None:
@@ -115,17 +136,21 @@ def test_files_are_read_once_and_replaced_when_they_change(memory: Memory, tmp_p
 
 def test_a_table_has_every_word(memory: Memory, tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
+    memory.read("known1 zebra\nknown2", "forgotten")
+    memory.forget("forgotten")
     assert memory.export(str(tmp_path / "all.parquet")) == len(memory)
     table = parquet.read_table(tmp_path / "all.parquet").to_pydict()
-    assert set(table["document"]) == {"noise", "zoo"}
-    zoo = [i for i, name in enumerate(table["document"]) if name == "zoo"]
-    assert [table["word"][i] for i in zoo[:6]] == ["the", "zorble", "ate", "the", "grass", "</s>"]
-    assert [table["line"][i] for i in zoo[4:8]] == [7, 7, 8, 8]
+    noise = words_of(some_text(60))
+    assert table["document"] == ["noise"] * len(noise) + ["zoo"] * 180
+    assert table["word"] == [*noise, *words_of("the zorble ate the grass") * 30]
+    assert table["line"][-180:] == [line for line in range(7, 37) for _ in range(6)]
+    assert max(abs((datetime.now(UTC) - at).total_seconds()) for at in table["time"]) < 600
 
 
 def test_wrong_types_and_no_words_are_refused_in_one_line(memory: Memory) -> None:
-    before = len(memory)
+    before = known(memory)
     for wrong in (
+        lambda: memory.read("known1 \0 known2", "b"),
         lambda: memory.read(b"bytes"),  # type: ignore[arg-type]
         lambda: memory.score(7),  # type: ignore[arg-type]
         lambda: memory.read("text", document=3),  # type: ignore[arg-type]
@@ -138,7 +163,7 @@ def test_wrong_types_and_no_words_are_refused_in_one_line(memory: Memory) -> Non
         with pytest.raises(Exception, match=r"give|write|ask|type") as error:
             wrong()
         assert isinstance(error.value, UnboundedError) or "Type" in type(error.value).__name__
-    assert len(memory) == before
+    assert known(memory) == before
 
 
 def test_once_closed_it_refuses(memory: Memory) -> None:

@@ -102,7 +102,7 @@ class OneShard(Place):
 
 @final
 class OneQueue(Place):
-    """What waits for shards that are away."""
+    """What waits for shards that are unavailable."""
 
     name = "queue"
 

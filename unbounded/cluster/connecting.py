@@ -89,7 +89,7 @@ def apart(
     where = Address.parse(address)
     if where.host is None:
         raise SettingError(
-            "ray://local ends with this process and cannot be away; leave it to stop"
+            "ray://local ends with this process and cannot be unavailable; leave it to stop"
         )
     had = described(folder)
     count = where.shards or SHARDS if had is None else had["shards"]

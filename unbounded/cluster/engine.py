@@ -17,7 +17,7 @@ Pending = Callable[[], T]
 """Gives the answer of a call that was begun, and waits for it; `Unavailable` if the shard died."""
 
 PATIENCE = 60.0
-"""Seconds for which a shard may be away before reading stops, or goes on without it."""
+"""Seconds for which a shard may be unavailable before reading stops, or goes on without it."""
 
 _QUICK = ("search", "append", "held", "where", "words")
 
@@ -67,7 +67,7 @@ class Engine(ABC):
 
     @abstractmethod
     def revive(self, shard: int) -> None:
-        """Make sure that a shard that was away is coming back; does not wait for it."""
+        """Make sure that a shard that was unavailable is coming back; does not wait for it."""
 
     @abstractmethod
     def gone(self) -> str | None:

@@ -33,7 +33,7 @@ def connect(address: Address) -> None:
     address.check()
     # No figures to anybody.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    # Ray would end this process, without a word of ours, when the head is away for a minute.
+    # Ray would end this process, without a word of ours, when the head is unavailable for a minute.
     os.environ.setdefault("RAY_gcs_rpc_server_reconnect_timeout_s", "600")
     logging.getLogger("ray").setLevel(logging.ERROR)
     if address.host is not None:
@@ -269,12 +269,14 @@ class OnRay(Engine):
                 f"shard {shard} of {self._folder} is slow: no answer in {patience} s"
             ) from (error)
         except errors.RayError as error:
-            raise Unavailable(f"shard {shard} of {self._folder} is away ({error})") from error
+            raise Unavailable(
+                f"shard {shard} of {self._folder} is unavailable ({error})"
+            ) from error
 
     def revive(self, shard: int) -> None:
         """Find the actor again; if it is gone for good, start another."""
         time.sleep(0.1)
-        # To ask a head that is away is to wait for it.
+        # To ask a head that is unavailable is to wait for it.
         self._check()
         self._era += 1
         with warnings.catch_warnings():

@@ -1,4 +1,4 @@
-"""What shards that are away are to be told: pieces in a journal on the reader's own disk."""
+"""What shards that are unavailable are to be told: pieces in a journal on the reader's own disk."""
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence, Sized
@@ -102,18 +102,12 @@ class Queue:
         self._journal = Journal(*where, self._take, self.events, write=True)
 
     def _take(self, record: Record) -> None:
-        try:
-            if record.kind == DRAINED:
-                self._drop(int(read_json(record.payload)["shard"]))
-            elif record.kind == ENTRIES:
-                self._note(from_payload(record.payload), record)
-            else:
-                raise ValueError(f"a record of kind {record.kind}")
-        except (ValueError, KeyError, TypeError) as error:
-            raise StoreError(
-                f"{self._path} makes no sense at byte {record.start:,} ({error}); restore the file "
-                "from a copy"
-            ) from None
+        if record.kind == DRAINED:
+            self._drop(int(read_json(record.payload)["shard"]))
+        elif record.kind == ENTRIES:
+            self._note(from_payload(record.payload), record)
+        else:
+            raise ValueError(f"a record of kind {record.kind}")
 
     def _empty(self) -> None:
         # By shard, where its records lie; by shard and document, how far they go.
@@ -152,8 +146,8 @@ class Queue:
         if self._journal.end + sum(HEAD.size + len(body) for _, body in parts) > self.limit:
             raise EngineError(
                 f"the queue {self.folder} is full ({self.limit / 1e6:,.0f} MB), and the engine is "
-                "still away; what is in it is safe: bring the engine back and read on, or give "
-                "the queue more room"
+                "still unavailable; what is in it is safe: bring the engine back and read on, or "
+                "give the queue more room"
             )
         found = self._journal.append(parts)
         self._journal.sync()
@@ -222,7 +216,7 @@ class DegradedShard:
         """In the place of the shard; refuses what only the shard can do."""
         if not hasattr(self, call.name):
             raise Unavailable(
-                f"shard {self._shard} is away, and {call.name!r} needs it; try again later"
+                f"shard {self._shard} is unavailable, and {call.name!r} needs it; try again later"
             )
         return call.on(self)
 
@@ -254,7 +248,7 @@ class DegradedShard:
         return self._queue.kept(name)
 
     def stats(self) -> dict[str, Any]:
-        """That it is away, and what waits for it."""
+        """That it is unavailable, and what waits for it."""
         waiting = self._queue.waiting(self._shard)
         return {
             "entries": 0,
@@ -264,5 +258,5 @@ class DegradedShard:
             "bytes_in_memory": 0,
             "process": 0,
             "folder": str(self._queue.folder),
-            "events": [f"away; {waiting:,} words wait for it"],
+            "events": [f"unavailable; {waiting:,} words wait for it"],
         }

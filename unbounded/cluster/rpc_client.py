@@ -12,7 +12,7 @@ from unbounded.cluster.shard import Shard
 from unbounded.errors import EngineError, StoreError, Unavailable
 
 RETRY = 5.0
-"""Seconds until a shard that is away is tried again; twice as many each time, up to a limit."""
+"""Seconds until an unavailable shard is tried again; twice as many each time, up to a limit."""
 
 # Batches on their way to a shard before it is waited for.
 _UNACKNOWLEDGED = 4
@@ -29,7 +29,7 @@ class RpcClient:
 
     A shard that died is started again by the engine, from its journal; what it had not
     acknowledged it is told again, and ignores what it has. With a queue, reading goes on without
-    one that stays away, and it is told what it missed when it is back.
+    one that stays unavailable, and it is told what it missed when it is back.
     """
 
     def __init__(
@@ -39,11 +39,11 @@ class RpcClient:
         queue: Queue | None = None,
         say: Callable[[str], None] = lambda line: None,
     ) -> None:
-        """A shard may be away for `patience` seconds before a call fails, or it is left out."""
+        """A shard may be unavailable for `patience` seconds; then calls fail, or it is left out."""
         self.engine = engine
         self.count = engine.count
         self.resent = 0
-        """How often a shard was away and was asked again."""
+        """How often a shard was unavailable and was asked again."""
         self._patience = patience
         self._queue, self._say = queue, say
         self.unacknowledged: list[deque[tuple[list[Piece], Pending[int]]]] = [
@@ -51,18 +51,18 @@ class RpcClient:
         ]
         self.held = [0 for _ in range(engine.count)]
         """How many entries each shard has, as far as it has told."""
-        self.away: dict[int, DegradedShard] = {}
+        self.unavailable: dict[int, DegradedShard] = {}
         """Shards that are left out for now, and who answers for them."""
         self._retry, self._wait = 0.0, RETRY
         if queue is not None:
             # What waits from an earlier time comes first.
-            self.away = {shard: DegradedShard(shard, queue) for shard in queue.shards}
+            self.unavailable = {shard: DegradedShard(shard, queue) for shard in queue.shards}
             self.try_again(at_once=True)
-            if self.away:
+            if self.unavailable:
                 # Those for which nothing waits are just as well left out now.
                 gone = engine.gone()
-                left = list(self.away) if gone is None else range(self.count)
-                self.away = {}
+                left = list(self.unavailable) if gone is None else range(self.count)
+                self.unavailable = {}
                 self._leave_out(left, gone or "no answer", queue)
         self.held = [int(stats["entries"]) for stats in self.every(Call(Shard.stats))]
 
@@ -74,8 +74,8 @@ class RpcClient:
 
     def begin(self, shard: int, call: Call[T]) -> Pending[T]:
         """Begin a call, and do not wait."""
-        if shard in self.away:
-            answer = self.away[shard].answer(call)
+        if shard in self.unavailable:
+            answer = self.unavailable[shard].answer(call)
             return lambda: answer
         return self.engine.begin(shard, call)
 
@@ -87,9 +87,9 @@ class RpcClient:
     def answer(self, shard: int, call: Call[T], begun: Pending[T] | None = None) -> T:
         """What a shard answers, once it has all that was handed to it before."""
         # Who waited for one shard does not wait for the next.
-        deadline = time.monotonic() + (0 if self.away else self._patience)
+        deadline = time.monotonic() + (0 if self.unavailable else self._patience)
         pending = begun or self.begin(shard, call)
-        while shard not in self.away:
+        while shard not in self.unavailable:
             try:
                 answer = pending()
                 self._acknowledge(shard)
@@ -99,7 +99,7 @@ class RpcClient:
                 if time.monotonic() > deadline or gone is not None:
                     if self._queue is None:
                         raise EngineError(
-                            f"shard {shard} of {self.count} has been away for "
+                            f"shard {shard} of {self.count} has been unavailable for "
                             f"{self._patience:.0f} s ({_short(str(error))}); what was acknowledged "
                             "is on its disk: bring its node back and read on"
                         ) from error
@@ -121,7 +121,7 @@ class RpcClient:
                 if self._queue is None:
                     raise
                 self._leave_out([shard], str(error), self._queue)
-        return self.away[shard].answer(call)
+        return self.unavailable[shard].answer(call)
 
     def _acknowledge(self, shard: int) -> None:
         """Hear what became of all that was handed to a shard."""
@@ -137,8 +137,8 @@ class RpcClient:
         """Hand pieces to each shard, and do not wait unless too many are on their way."""
         self.try_again()
         for shard, mine in enumerate(pieces):
-            if shard in self.away:
-                self.away[shard].append(mine)
+            if shard in self.unavailable:
+                self.unavailable[shard].append(mine)
                 continue
             self.unacknowledged[shard].append((mine, self._append(shard, mine)))
             self.held[shard] += sum(len(piece.words) for piece in mine)
@@ -150,28 +150,28 @@ class RpcClient:
 
     def _leave_out(self, shards: Iterable[int], why: str, queue: Queue) -> None:
         """Go on without some shards; what they have not acknowledged waits on disk."""
-        lost = [shard for shard in shards if shard not in self.away]
+        lost = [shard for shard in shards if shard not in self.unavailable]
         for shard in lost:
             for pieces, _ in self.unacknowledged[shard]:
                 queue.put(pieces)
             self.unacknowledged[shard].clear()
             self.held[shard] = 0
-            self.away[shard] = DegradedShard(shard, queue)
+            self.unavailable[shard] = DegradedShard(shard, queue)
         self._wait = RETRY
         self._retry = time.monotonic() + self._wait
         self._say(
-            f"{_named(lost, self.count)} away ({_short(why)}): reading goes on "
+            f"{_named(lost, self.count)} unavailable ({_short(why)}): reading goes on "
             f"without, and what is missed there waits in {queue.folder}"
         )
 
     def try_again(self, *, at_once: bool = False) -> None:
         """See whether shards that were left out are back, and tell them what they missed."""
-        if not self.away or self._queue is None:
+        if not self.unavailable or self._queue is None:
             return
         if time.monotonic() < self._retry and not at_once:
             return
         back = {}
-        for shard in sorted(self.away):
+        for shard in sorted(self.unavailable):
             try:
                 if self.engine.answers(shard):
                     back[shard] = self._drain(shard, self._queue)
@@ -180,7 +180,7 @@ class RpcClient:
         self._wait = min(2 * self._wait, _LONGEST_RETRY)
         self._retry = time.monotonic() + self._wait
         for shard in back:
-            del self.away[shard]
+            del self.unavailable[shard]
             self.held[shard] = int(self.answer(shard, Call(Shard.stats))["entries"])
         if back:
             told = f"{sum(back.values()):,} words that waited"
@@ -226,8 +226,8 @@ def drain(
     calls = RpcClient(engine, patience, queue, say)
     if calls.waiting:
         raise EngineError(
-            f"{_named(sorted(calls.away), calls.count)} away, and {calls.waiting:,} words wait in "
-            f"{queue.folder}; bring the engine back"
+            f"{_named(sorted(calls.unavailable), calls.count)} unavailable, and "
+            f"{calls.waiting:,} words wait in {queue.folder}; bring the engine back"
         )
 
 

@@ -22,6 +22,7 @@ from unbounded.cluster.messages import (
 from unbounded.cluster.shard_files import (
     GENERATION,
     Contents,
+    Findings,
     Stretch,
     drop_kept,
     findings,
@@ -30,13 +31,12 @@ from unbounded.cluster.shard_files import (
     kept,
     write_journal,
 )
-from unbounded.cluster.shard_files import Found as Findings
 from unbounded.corpus import Vocabulary
 from unbounded.datastore import Auto, Flat
 from unbounded.datastore.threads import set_search_threads
 from unbounded.errors import EngineError, StoreError
 from unbounded.states import part, under
-from unbounded.store.disk import ASIDE, RealDisk, lock_within, sync_folder
+from unbounded.store.disk import TEMPORARY, RealDisk, lock_within, sync_folder
 from unbounded.store.journal import Journal
 from unbounded.store.layout import (
     folder_bytes,
@@ -54,7 +54,7 @@ KINDS = {"auto": Auto, "flat": Flat}
 ABOUT = "shard.json"
 
 SNAPSHOT_ENTRIES, SNAPSHOT_SHARE = 65_536, 4
-"""The index is set aside after so many entries, or one in so many of all, if that is more."""
+"""A snapshot is written after so many entries, or one in so many of all, if that is more."""
 
 
 @final
@@ -108,13 +108,7 @@ class Shard:
 
         def note(record: Record) -> None:
             nonlocal gone
-            try:
-                gone = self._note(record) or gone
-            except (ValueError, KeyError, TypeError) as error:
-                raise StoreError(
-                    f"{self._path} makes no sense at byte {record.start:,} ({error}); restore the "
-                    "file from a copy"
-                ) from None
+            gone = self._note(record) or gone
 
         self._journal = Journal(*where, note, self.events, write=True)
         return gone
@@ -159,7 +153,7 @@ class Shard:
         return 0
 
     def _known(self, about: Snapshot) -> bool:
-        """Whether a snapshot was set aside at a place of this journal."""
+        """Whether a snapshot was written at a place of this journal."""
         same = about.checksum == self._journal.checksum_of(about.records)
         # Shards that were made without an identity have snapshots without a checksum.
         old = about.checksum is None and self.about.get("id") is None
@@ -256,13 +250,13 @@ class Shard:
 
     def _compact(self) -> None:
         """Write a journal of what is left; the rename is the switch."""
-        aside = self._path.with_name(self._path.name + ASIDE)
+        temporary = self._path.with_name(self._path.name + TEMPORARY)
         left = (self._piece(each) for each in self._contents.stretches())
-        write_journal(self._disk, aside, self.about.get("id"), left)
+        write_journal(self._disk, temporary, self.about.get("id"), left)
         # The mark is of the longer journal: from here on it would speak of damage.
         remove(self.folder / WATERMARK)
         try:
-            self._disk.replace(aside, self._path)
+            self._disk.replace(temporary, self._path)
             sync_folder(self._disk, self.folder)
         finally:
             # The new one or, if it could not be put there, the old one as it was.
@@ -275,7 +269,7 @@ class Shard:
             remove(path)
 
     def snapshot(self) -> None:
-        """Set the index aside, so that the next opening need not make it again."""
+        """Write the index, so that the next opening need not make it again."""
         words = self._vocabulary.decode(np.arange(1, len(self._vocabulary)))
         arrays = {
             **under("memory", self.memory.state()),

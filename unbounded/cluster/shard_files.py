@@ -192,13 +192,13 @@ def write_journal(disk: Disk, path: Path, identity: str | None, pieces: Iterable
         os.close(file)
 
 
-Found = list[tuple[str, str, str]]
+Findings = list[tuple[str, str, str]]
 """Where something is wrong, what, and what to do."""
 
 
-def findings(journal: Journal, contents: Contents, entries: int) -> Found:
+def findings(journal: Journal, contents: Contents, entries: int) -> Findings:
     """Every checksum of journal and snapshots again, and what they hold against what is known."""
-    found: Found = []
+    found: Findings = []
     held: dict[str, int] = {}
     path, read = journal.path, journal.first
     for record in journal.since(0):

@@ -53,7 +53,7 @@ class Sharded(Remote):
         queue: Queue | None = None,
         say: Callable[[str], None] = lambda line: None,
     ) -> None:
-        """With a queue, reading goes on without shards that are away, and `say` is told."""
+        """With a queue, reading goes on without shards that are unavailable, and `say` is told."""
         if batch < 1:
             raise SettingError(f"batches of {batch} pairs; give at least 1")
         self._calls = RpcClient(engine, patience, queue, say)
@@ -87,7 +87,7 @@ class Sharded(Remote):
 
     @property
     def resent(self) -> int:
-        """How often a shard was away and was asked again."""
+        """How often a shard was unavailable and was asked again."""
         return self._calls.resent
 
     @property
@@ -302,12 +302,12 @@ class Sharded(Remote):
 
     def check_available(self) -> None:
         """Refuse what needs all shards while some are unavailable."""
-        if away := sorted(self._calls.away):
-            raise EngineError(f"shards {away} are away, and this needs all; try again later")
+        if lost := sorted(self._calls.unavailable):
+            raise EngineError(f"shards {lost} are unavailable, and this needs all; try again later")
 
     @property
     def waiting(self) -> int:
-        """How many words wait on disk for shards that are away."""
+        """How many words wait on disk for shards that are unavailable."""
         return self._calls.waiting
 
     def stats(self) -> list[dict[str, Any]]:

@@ -137,7 +137,7 @@ class SubprocessProxy(Engine):
 
         def pending() -> T:
             if process is not self._process:
-                raise Unavailable(f"shard {shard} is away")
+                raise Unavailable(f"shard {shard} is unavailable")
             # Somewhat longer than the other process waits.
             patience = 1.5 * self._patience + 5 if call.quick else None
             answer: T = self._ask(patience, "get", number)

@@ -1,13 +1,21 @@
-"""When what was learned is written to disk: deltas as words come, all of it now and then."""
+"""Checkpoints of what was learned: when they are written, and how a state is restored from them.
+
+Deltas are written as words come, all of the state now and then; an opening takes the newest full
+checkpoint, the deltas after it, and reads the rest of the journal again.
+"""
 
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import final
 
-from unbounded.errors import StoreError
-from unbounded.memory.learned import LearnedState, grows
-from unbounded.memory.restoring import Show, restored
-from unbounded.states import NoDelta
-from unbounded.store import Store
+from unbounded.errors import MemoryFault, StoreError
+from unbounded.memory.backend import Show
+from unbounded.memory.learned import LearnedState, grows, present_names
+from unbounded.states import Arrays, NoDelta
+from unbounded.store import Snapshot, Store, TextLog
+from unbounded.store.deltas import Delta, read_growth, read_rest
+from unbounded.store.snapshot import read_arrays
 
 DELTA_WORDS = 8192
 """Words after which what has come is written as a delta: at most so many have to be read again
@@ -19,6 +27,9 @@ more. To go by deltas takes a fraction of reading again (docs/log.md)."""
 
 CLOSING_WORDS = 2_000
 """Words that may be left for the next opening to read again, less than a second."""
+
+TRIES = 8
+"""How often a reader looks for a snapshot that the writer does not remove meanwhile."""
 
 
 @final
@@ -36,7 +47,7 @@ class Checkpointing:
         covered = 0 if found.snapshot is None else found.snapshot.entries
         self.since = found.again
         self.since_full = self._store.catalog.entries - covered
-        return found.mind
+        return found.learned
 
     def came(self, words: int) -> None:
         """So many words were read."""
@@ -59,7 +70,7 @@ class Checkpointing:
             if leads_on:
                 grown = {name: array for name, array in delta.items() if grows(name)}
                 rest = {name: array for name, array in delta.items() if not grows(name)}
-                checkpoints.step(grown, rest)
+                checkpoints.append(grown, rest)
         except NoDelta:
             leads_on = False
         except StoreError as error:
@@ -98,3 +109,97 @@ class Checkpointing:
             self._store.checkpoints.reap(wait=True)
         finally:
             self._store.close()
+
+
+@dataclass(frozen=True)
+class Restored:
+    """A state, how many words had to be read again for it, and the snapshot that it began with."""
+
+    learned: LearnedState
+    again: int
+    snapshot: Snapshot | None
+
+
+def restored(
+    store: Store, fresh: Callable[[], LearnedState], show: Show, *, write: bool = False
+) -> Restored:
+    """The state that has read what the journal has left.
+
+    Checkpoints are taken as they are, and blocks are read again as they were cut, so it is, to
+    the bit, the one that never stopped. For a writer, the next delta leads on from there.
+    """
+    learned, snapshot, delta = _loaded(store, fresh, write)
+    start = snapshot if delta is None else delta.to
+    if write:
+        store.checkpoints.go_on_from(snapshot, delta)
+    total = store.catalog.entries - (0 if start is None else start.entries)
+    again = read_again(store, learned, start, lambda done: show(done, total))
+    return Restored(learned, again, snapshot)
+
+
+def read_again(
+    store: TextLog, learned: LearnedState, start: Snapshot | None, show: Callable[[int], None]
+) -> int:
+    """Let a state read what the journal has left behind a place, as it was cut; how many words."""
+    done = 0
+    for words in store.replay(start):
+        learned.read(words)
+        done += len(words)
+        show(done)
+    return done
+
+
+def _loaded(
+    store: Store, fresh: Callable[[], LearnedState], write: bool
+) -> tuple[LearnedState, Snapshot | None, Delta | None]:
+    """The newest checkpoint that is whole, if there is one."""
+    for _ in range(TRIES):
+        for snapshot in store.snapshots():
+            learned = fresh()
+            try:
+                whole = read_arrays(snapshot.path)
+                deltas, last = _deltas(store, snapshot)
+                learned.load([present_names(each) for each in (whole, *deltas)])
+                there = snapshot if last is None else last.to
+                if learned.entries != there.entries:
+                    raise ValueError(f"{learned.entries:,} entries where the journal has others")
+            except FileNotFoundError:
+                # The writer has just removed it, for a newer one; for a reader to use that, it has
+                # to know the journal so far.
+                store.refresh()
+                break
+            except (OSError, ValueError, KeyError, MemoryFault) as error:
+                store.events.append(
+                    f"{snapshot.path} is damaged ({error}) and was not used; "
+                    "what it held is read again from the journal"
+                )
+            else:
+                return _followed(learned, write), snapshot, last
+        else:
+            break
+    return _followed(fresh(), write), None, None
+
+
+def _followed(learned: LearnedState, write: bool) -> LearnedState:
+    """For a writer, deltas are told from here on."""
+    if write:
+        with suppress(NoDelta):
+            learned.state(learned.entries)
+    return learned
+
+
+def _deltas(store: Store, snapshot: Snapshot) -> tuple[list[Arrays], Delta | None]:
+    """The deltas after a snapshot that are whole, and where the last of them lies."""
+    deltas = store.checkpoints.deltas_from(snapshot)
+    while deltas:
+        try:
+            found: list[Arrays] = [read_growth(each) for each in deltas]
+            # What is small is in the last of them, and that is enough.
+            return [*found[:-1], {**found[-1], **read_rest(deltas[-1])}], deltas[-1]
+        except (OSError, ValueError) as error:
+            store.events.append(
+                f"a delta in {deltas[-1].path} is damaged ({error}) and was not used; "
+                "what it held is read again from the journal"
+            )
+            deltas.pop()
+    return [], None

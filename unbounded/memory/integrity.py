@@ -11,11 +11,11 @@ from unbounded.errors import SettingError
 from unbounded.experts import Cache
 from unbounded.memory.backend import Finding, Show
 from unbounded.memory.budget import Budget
+from unbounded.memory.checkpointing import read_again
 from unbounded.memory.learned import LearnedState
-from unbounded.memory.restoring import read_again
 from unbounded.store import Store, TextLog
 from unbounded.store.deltas import damage
-from unbounded.store.layout import folder_bytes, snapshot_paths, steps_paths
+from unbounded.store.layout import delta_paths, folder_bytes, snapshot_paths
 from unbounded.store.snapshot import read_arrays
 
 _ANEW = "remove its snapshots: they are made again from the journal"
@@ -52,7 +52,7 @@ _IN_PROCESS: dict[str, Any] = {"bytes": 0, "bytes_by_part": {}, "snapshots": [],
 
 def _on_disk(store: Store) -> dict[str, Any]:
     snapshots = snapshot_paths(store.folder, store.generation)
-    deltas = steps_paths(store.folder, store.generation)
+    deltas = delta_paths(store.folder, store.generation)
     parts = {
         "journal": store.path.stat().st_size,
         "snapshots": sum(map(folder_bytes, snapshots)),
@@ -110,7 +110,7 @@ def _check_files(store: Store) -> list[Finding]:
         except (OSError, ValueError, KeyError) as error:
             advice = "remove that folder: it is made again from the journal"
             found.append(Finding(str(path), f"damaged ({error})", advice))
-    for path in steps_paths(store.folder, store.generation):
+    for path in delta_paths(store.folder, store.generation):
         if (what_is := damage(path)) is not None:
             advice = "remove that file: what it holds is read again from the journal"
             found.append(Finding(str(path), what_is, advice))

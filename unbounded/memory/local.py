@@ -22,12 +22,11 @@ from unbounded.memory.backend import (
     unheard,
 )
 from unbounded.memory.budget import FEWEST, Budget, Cost
-from unbounded.memory.checkpointing import Checkpointing
+from unbounded.memory.checkpointing import Checkpointing, read_again
 from unbounded.memory.cutting import enlarged, fitting_blocks, kept_since, labels, runs_of
 from unbounded.memory.forgetting import Choice, chosen, words_under
 from unbounded.memory.integrity import check, stats, timestamp
 from unbounded.memory.learned import LearnedState
-from unbounded.memory.restoring import read_again
 from unbounded.model import OnlineModel, Reading
 from unbounded.presets import MemoryConfig, Recipe
 from unbounded.store import Snapshot, Store, TextLog

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from unbounded.errors import StoreError
 from unbounded.store.disk import (
-    ASIDE,
     LOCK,
+    TEMPORARY,
     Disk,
     Lock,
     RealDisk,
@@ -164,16 +164,16 @@ def _same(one: Journal, other: Journal, count: int) -> bool:
 
 def _whole(source: Store, count: int, path: Path, disk: Disk) -> int:
     """Copy the whole journal beside an older one; the rename is the switch."""
-    aside = path.with_name(path.name + ASIDE)
+    temporary = path.with_name(path.name + TEMPORARY)
     end = source.journal.end_of(count) or len(START)
-    file = disk.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    file = disk.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     try:
         for at in range(0, end, _PIECE):
             write_all(disk, file, source.journal.bytes_at(at, min(_PIECE, end - at)))
         disk.sync(file)
     finally:
         os.close(file)
-    disk.replace(aside, path)
+    disk.replace(temporary, path)
     sync_folder(disk, path.parent)
     return end
 
@@ -204,7 +204,7 @@ def _batches(source: Store, first: int, count: int) -> Iterator[list[tuple[int, 
 
 
 def _snapshot(source: Store, target: Path, generation: int, count: int, disk: Disk) -> int:
-    """Copy the newest state that was set aside before, so that little has to be read again."""
+    """Copy the newest full checkpoint, so that little has to be read again."""
     found = [one for one in source.snapshots() if one.records <= count]
     if source.generation != generation:
         raise FileNotFoundError
@@ -220,11 +220,11 @@ def _snapshot(source: Store, target: Path, generation: int, count: int, disk: Di
 
 
 def _copy_folder(snapshot: Snapshot, there: Path, disk: Disk) -> int:
-    aside = there.with_name(there.name + ASIDE)
-    shutil.rmtree(aside, ignore_errors=True)
-    aside.mkdir()
+    temporary = there.with_name(there.name + TEMPORARY)
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir()
     for name in (ARRAYS, MANIFEST):
-        file = disk.open(aside / name, os.O_WRONLY | os.O_CREAT)
+        file = disk.open(temporary / name, os.O_WRONLY | os.O_CREAT)
         try:
             with (snapshot.path / name).open("rb") as data:
                 while piece := data.read(_PIECE):
@@ -232,7 +232,7 @@ def _copy_folder(snapshot: Snapshot, there: Path, disk: Disk) -> int:
             disk.sync(file)
         finally:
             os.close(file)
-    disk.replace(aside, there)
+    disk.replace(temporary, there)
     sync_folder(disk, there.parent)
     return sum((there / name).stat().st_size for name in (ARRAYS, MANIFEST))
 

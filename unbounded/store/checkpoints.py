@@ -1,4 +1,4 @@
-"""The states that were set aside: snapshots, and the steps that lead on from them."""
+"""Checkpoints of a state: full ones (snapshots), and the deltas that lead on from them."""
 
 import os
 from abc import ABC, abstractmethod
@@ -11,14 +11,14 @@ from typing import final
 import numpy as np
 
 from unbounded.errors import StoreError
-from unbounded.store.deltas import Delta, Deltas, read_steps
+from unbounded.store.deltas import Delta, Deltas, read_deltas
 from unbounded.store.disk import Disk
 from unbounded.store.layout import (
+    delta_path,
+    delta_paths,
     remove,
     snapshot_path,
     snapshot_paths,
-    steps_path,
-    steps_paths,
 )
 from unbounded.store.snapshot import Background, Snapshot, read_manifest, write_snapshot
 
@@ -27,7 +27,7 @@ KEPT = 2
 
 
 class History(ABC):
-    """The journal, as far as what is set aside has to know it."""
+    """The journal, as far as checkpoints have to know it."""
 
     writes: bool
 
@@ -37,11 +37,11 @@ class History(ABC):
 
     @abstractmethod
     def catch_up(self) -> None:
-        """Know at least as much as what has been set aside so far."""
+        """Know at least as much as the checkpoints so far."""
 
     @abstractmethod
     def known(self, snapshot: Snapshot) -> bool:
-        """Whether a state was set aside at a place of this journal."""
+        """Whether a checkpoint was written at a place of this journal."""
 
     @abstractmethod
     def valid(self, snapshot: Snapshot) -> bool:
@@ -50,9 +50,9 @@ class History(ABC):
 
 @final
 class Checkpoints:
-    """Writes states aside and finds those from which the present one can be reached.
+    """Writes checkpoints and finds those from which the present state can be reached.
 
-    `history` says where it stands, and which states were set aside at a place of it.
+    `history` says where it stands, and which checkpoints were written at a place of it.
     """
 
     def __init__(
@@ -67,9 +67,9 @@ class Checkpoints:
         self._history = history
         self._events = events
         self._background: Background | None = None
-        # Where the next step goes: file, place in it, and the records of the state before it.
+        # Where the next delta goes: file, place in it, and the records of the state before it.
         self._next: tuple[Path, int, int] | None = None
-        self._steps: Deltas | None = None
+        self._deltas: Deltas | None = None
 
     # Finding.
 
@@ -97,47 +97,47 @@ class Checkpoints:
                     self._events.append(f"{path} is damaged ({error}) and was not used")
         return found
 
-    def steps_from(self, snapshot: Snapshot) -> list[Delta]:
-        """The steps that lead on from a snapshot, one after another, as far as they are valid."""
+    def deltas_from(self, snapshot: Snapshot) -> list[Delta]:
+        """The deltas that lead on from a snapshot, one after another, as far as they are valid."""
         found: list[Delta] = []
         records = snapshot.records
-        for path in steps_paths(self._folder, snapshot.generation):
-            for step in read_steps(path):
-                if not self._history.known(step.to):
-                    # A reader may be a step behind.
+        for path in delta_paths(self._folder, snapshot.generation):
+            for delta in read_deltas(path):
+                if not self._history.known(delta.to):
+                    # A reader may be a delta behind.
                     if self._history.writes:
                         self._say_foreign(path)
-                elif step.before == records and self._history.valid(step.to):
-                    found.append(step)
-                    records = step.to.records
+                elif delta.before == records and self._history.valid(delta.to):
+                    found.append(delta)
+                    records = delta.to.records
         return found
 
     # Writing.
 
-    def go_on_from(self, snapshot: Snapshot | None, step: Delta | None) -> None:
-        """The next step leads on from this one, or from this snapshot; from None none can."""
-        self._close_steps()
-        if step is not None:
-            self._next = step.path, step.end, step.to.records
+    def go_on_from(self, snapshot: Snapshot | None, delta: Delta | None) -> None:
+        """The next delta leads on from this one, or from this snapshot; from None none can."""
+        self._close_deltas()
+        if delta is not None:
+            self._next = delta.path, delta.end, delta.to.records
         elif snapshot is not None:
-            path = steps_path(self._folder, snapshot.generation, snapshot.records)
+            path = delta_path(self._folder, snapshot.generation, snapshot.records)
             self._next = path, 0, snapshot.records
         else:
             self._next = None
 
     @property
     def leads_on(self) -> bool:
-        """Whether there is a state for the next step to lead on from."""
+        """Whether there is a state for the next delta to lead on from."""
         return self._next is not None
 
-    def step(self, growth: Mapping[str, np.ndarray], rest: dict[str, np.ndarray]) -> None:
-        """Set aside what has come since the last step; on disk when it returns."""
+    def append(self, growth: Mapping[str, np.ndarray], rest: dict[str, np.ndarray]) -> None:
+        """Write what has come since the last checkpoint; on disk when it returns."""
         assert self._next is not None
         here, (path, end, records) = self._history.marker(), self._next
         try:
-            if self._steps is None:
-                self._steps = Deltas(self._disk, path, end, records)
-            self._steps.append(replace(here, path=path), growth, rest)
+            if self._deltas is None:
+                self._deltas = Deltas(self._disk, path, end, records)
+            self._deltas.append(replace(here, path=path), growth, rest)
         except (StoreError, OSError) as error:
             # What comes later has nothing to lead on from, until there is a snapshot.
             self.go_on_from(None, None)
@@ -149,7 +149,7 @@ class Checkpoints:
             ) from error
 
     def snapshot(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Set a state aside, the one after all records so far; older ones are then removed."""
+        """Write a full checkpoint, of the state after all records so far; older ones go."""
         self.stop()
         self.go_on_from(None, None)
         about = self._described()
@@ -178,7 +178,7 @@ class Checkpoints:
             if path not in good:
                 remove(path)
         oldest = good[-1].name.removeprefix("snapshot") if good else ""
-        for path in steps_paths(self._folder, generation):
+        for path in delta_paths(self._folder, generation):
             if path.stem.removeprefix("steps") < oldest:
                 remove(path)
 
@@ -209,8 +209,8 @@ class Checkpoints:
         for snapshot in self._manifests():
             if not self._history.valid(snapshot):
                 remove(snapshot.path)
-        for path in steps_paths(self._folder, self._history.marker().generation):
-            good = [step.end for step in read_steps(path) if self._history.valid(step.to)]
+        for path in delta_paths(self._folder, self._history.marker().generation):
+            good = [delta.end for delta in read_deltas(path) if self._history.valid(delta.to)]
             with suppress(OSError):
                 if good:
                     os.truncate(path, max(good))
@@ -220,9 +220,9 @@ class Checkpoints:
     def close(self) -> None:
         """Let go of everything."""
         self.stop()
-        self._close_steps()
+        self._close_deltas()
 
-    def _close_steps(self) -> None:
-        if self._steps is not None:
-            self._steps.close()
-            self._steps = None
+    def _close_deltas(self) -> None:
+        if self._deltas is not None:
+            self._deltas.close()
+            self._deltas = None

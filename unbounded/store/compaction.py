@@ -9,7 +9,7 @@ import numpy as np
 
 from unbounded.errors import StoreError
 from unbounded.store.catalog import Catalog, Left
-from unbounded.store.disk import ASIDE, Disk, sync_folder, write_all
+from unbounded.store.disk import TEMPORARY, Disk, sync_folder, write_all
 from unbounded.store.journal import chained
 from unbounded.store.layout import journal_path, remove, snapshot_path
 from unbounded.store.records import (
@@ -44,19 +44,19 @@ def compact(
     other: a crash at any moment leaves one whole memory.
     """
     path = journal_path(folder, generation)
-    aside = path.with_name(path.name + ASIDE)
+    temporary = path.with_name(path.name + TEMPORARY)
     snapshot: Snapshot | None = None
     try:
-        records, end, checksum = _write_left(disk, aside, identity, catalog, blocks)
+        records, end, checksum = _write_left(disk, temporary, identity, catalog, blocks)
         where, left = snapshot_path(folder, generation, records), catalog.entries
         snapshot = Snapshot(where, generation, records, end, left, left, checksum)
         write_snapshot(disk, snapshot, arrays)
-        disk.replace(aside, path)
+        disk.replace(temporary, path)
         # Here it counts, whatever happens next.
         snapshot = None
         sync_folder(disk, folder)
     except (OSError, StoreError) as error:
-        remove(aside)
+        remove(temporary)
         if snapshot is not None:
             remove(snapshot.path)
         if isinstance(error, StoreError):

@@ -1,11 +1,11 @@
 """Steps from a snapshot on: what has come since, and the small rest; a fraction of a snapshot.
 
     steps-GENERATION-RECORDS.log    begins at the snapshot after so many records of the journal
-      record   as in the journal (`records.py`), two a step
+      record   as in the journal (`records.py`), two a delta
       growth   JSON (where it stands, which arrays), then the arrays; added to what was before
       rest     the same; in the place of what was before, so only the last one is read
 
-A step that is not whole ends the file: what it held is read again from the journal.
+A delta that is not whole ends the file: what it held is read again from the journal.
 """
 
 import json
@@ -35,7 +35,7 @@ _LENGTH = struct.Struct("<I")
 
 @dataclass(frozen=True)
 class Delta:
-    """Where a step leads from and to, and where it lies in its file."""
+    """Where a delta leads from and to, and where it lies in its file."""
 
     before: int
     """How many records the state had seen before it."""
@@ -50,13 +50,13 @@ class Delta:
 
     @property
     def end(self) -> int:
-        """Where the next step begins."""
+        """Where the next delta begins."""
         return self.rest[1]
 
 
 @final
 class Deltas:
-    """Appends steps to a file, which is cut where the last good one ends."""
+    """Appends deltas to a file, which is cut where the last good one ends."""
 
     def __init__(self, disk: Disk, path: Path, end: int, records: int) -> None:
         """Go on behind `end`, 0 for a new file, from the state after so many records."""
@@ -67,7 +67,7 @@ class Deltas:
         self._file = disk.open(path, os.O_RDWR | os.O_CREAT)
         try:
             if end:
-                self._number = 2 * sum(1 for step in read_steps(path) if step.end <= end)
+                self._number = 2 * sum(1 for delta in read_deltas(path) if delta.end <= end)
             os.ftruncate(self._file, end)
             os.lseek(self._file, end, os.SEEK_SET)
             if not end:
@@ -77,7 +77,7 @@ class Deltas:
             raise
 
     def append(self, to: Snapshot, growth: Mapping[str, np.ndarray], rest: Arrays) -> None:
-        """Write a step, and return once it is on disk; if that fails, the file is of no use."""
+        """Write a delta, and return once it is on disk; if that fails, the file is of no use."""
         about = {"before": self.records, **asdict(to), "path": self.path.name}
         data = b"".join(
             to_bytes(kind, self._number + i, _packed(about if i == 0 else {}, arrays))
@@ -101,8 +101,8 @@ class Deltas:
         self._file = -1
 
 
-def read_steps(path: Path) -> Iterator[Delta]:
-    """The steps of a file up to the first that is not whole; the rest of each is not looked at."""
+def read_deltas(path: Path) -> Iterator[Delta]:
+    """The deltas of a file up to the first that is not whole; the rest of each is not looked at."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -128,18 +128,18 @@ def read_steps(path: Path) -> Iterator[Delta]:
         os.close(file)
 
 
-def read_growth(step: Delta) -> Arrays:
+def read_growth(delta: Delta) -> Arrays:
     """What has come; `ValueError` if it is damaged."""
-    return _arrays(step, step.growth, GROWTH)
+    return _arrays(delta, delta.growth, GROWTH)
 
 
-def read_rest(step: Delta) -> Arrays:
-    """The small rest of the state behind a step; `ValueError` if it is damaged."""
-    return _arrays(step, step.rest, REST)
+def read_rest(delta: Delta) -> Arrays:
+    """The small rest of the state behind a delta; `ValueError` if it is damaged."""
+    return _arrays(delta, delta.rest, REST)
 
 
-def _arrays(step: Delta, place: tuple[int, int], kind: int) -> Arrays:
-    file = os.open(step.path, os.O_RDONLY | os.O_CLOEXEC)
+def _arrays(delta: Delta, place: tuple[int, int], kind: int) -> Arrays:
+    file = os.open(delta.path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         return _read(file, place, kind, None)[1]
     except (KeyError, TypeError) as error:
@@ -192,17 +192,17 @@ def _unpacked(payload: memoryview) -> tuple[dict[str, Any], Arrays]:
 
 
 def damage(path: Path) -> str | None:
-    """What is wrong with a file of steps, every checksum read; None if nothing is.
+    """What is wrong with a file of deltas, every checksum read; None if nothing is.
 
-    What a crash left of a step at the end is nothing wrong.
+    What a crash left of a delta at the end is nothing wrong.
     """
     end, number = len(START), 0
-    for step in read_steps(path):
+    for delta in read_deltas(path):
         try:
-            read_rest(step)
+            read_rest(delta)
         except ValueError as error:
             return str(error)
-        end, number = step.end, number + 2
+        end, number = delta.end, number + 2
     try:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -210,14 +210,14 @@ def damage(path: Path) -> str | None:
     try:
         size = os.fstat(file).st_size
         if os.pread(file, len(START), 0) != START[:size]:
-            return "it does not begin as steps do"
+            return "it does not begin as deltas do"
         return f"damaged from byte {end:,} on" if _rotten(file, end, number, size) else None
     finally:
         os.close(file)
 
 
 def _rotten(file: int, at: int, number: int, size: int) -> bool:
-    """Whether what lies behind the last step is more than a step that was not finished."""
+    """Whether what lies behind the last delta is more than a delta that was not finished."""
     for kind in (GROWTH, REST):
         end = _end(file, at)
         if end == at or end > size:

@@ -16,7 +16,7 @@ from typing import Any, final
 from unbounded.errors import StoreError
 from unbounded.files import parse_json
 
-ASIDE = ".aside"
+TEMPORARY = ".aside"
 """How names end that are not there yet; what a crash leaves of them is removed."""
 
 LOCK = "lock"
@@ -82,17 +82,17 @@ def sync_folder(disk: Disk, folder: Path) -> None:
 
 def write_file(disk: Disk, path: Path, data: bytes) -> None:
     """A file that is wholly there or not at all, whatever happens; synced, its name too."""
-    aside = path.with_name(f"{path.name}{ASIDE}")
+    temporary = path.with_name(f"{path.name}{TEMPORARY}")
     try:
-        file = disk.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        file = disk.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         try:
             write_all(disk, file, data)
             disk.sync(file)
         finally:
             os.close(file)
-        disk.replace(aside, path)
+        disk.replace(temporary, path)
     except BaseException:
-        aside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
     sync_folder(disk, path.parent)
 

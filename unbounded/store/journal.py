@@ -158,7 +158,13 @@ class Journal:
         if record.kind == IDENTITY or record.number < self.first:
             self._check_identity(record)
         else:
-            self._take(record)
+            try:
+                self._take(record)
+            except (ValueError, KeyError, TypeError) as error:
+                raise StoreError(
+                    f"{self.path} makes no sense at byte {record.start:,} ({error}); restore the "
+                    "file from a copy"
+                ) from None
         self._checksums.append(chained(self._checksums[-1], record.crc))
         self._ends.append(record.end)
 

@@ -5,7 +5,7 @@
       journal-GENERATION.log    what was read, in order: the truth (`records.py`)
       acknowledged              how far the journal was promised to be on disk
       snapshot-GENERATION-N/    the state after N records of that journal, rebuilt from it if lost
-      steps-GENERATION-N.log    what came after that snapshot, state by state (`steps.py`)
+      steps-GENERATION-N.log    what came after that snapshot, state by state (`deltas.py`)
       lock                      held by the one writer
 
 `compact` writes the next generation; the highest journal is the one that counts.
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from unbounded.errors import StoreError
-from unbounded.store.disk import ASIDE, LOCK, Disk, sealed, unsealed, write_file
+from unbounded.store.disk import LOCK, TEMPORARY, Disk, sealed, unsealed, write_file
 from unbounded.store.records import EMPTY, WATERMARK
 
 FORMAT = 2
@@ -35,13 +35,13 @@ NEVER = 1 << 62
 UPGRADES: dict[int, Upgrade] = {1: lambda value: {**value, "id": None, "since": NEVER}}
 """From format n to n + 1: what becomes of format.json; told what it says, gives what it should.
 
-Format 2: `id` is in the journal's first record too, from generation `since` on, and what is set
-aside has the journal's running checksum.
+Format 2: `id` is in the journal's first record too, from generation `since` on, and checkpoints
+have the journal's running checksum.
 """
 
 _JOURNAL = re.compile(r"journal-(\d{8})\.log")
 _SNAPSHOT = re.compile(r"snapshot-(\d{8})-(\d{12})")
-_STEPS = re.compile(r"steps-(\d{8})-(\d{12})\.log")
+_DELTAS = re.compile(r"steps-(\d{8})-(\d{12})\.log")
 
 
 def journal_path(folder: Path, generation: int) -> Path:
@@ -61,8 +61,8 @@ def journals(folder: Path) -> list[int]:
 
 def is_part(name: str) -> bool:
     """Whether a file or folder of that name belongs to a memory, besides those with one name."""
-    kinds = (_JOURNAL, _SNAPSHOT, _STEPS)
-    return name.endswith(ASIDE) or any(kind.fullmatch(name) for kind in kinds)
+    kinds = (_JOURNAL, _SNAPSHOT, _DELTAS)
+    return name.endswith(TEMPORARY) or any(kind.fullmatch(name) for kind in kinds)
 
 
 def generation_of(folder: Path) -> int:
@@ -82,14 +82,14 @@ def snapshot_paths(folder: Path, generation: int) -> list[Path]:
     return sorted(mine, reverse=True)
 
 
-def steps_path(folder: Path, generation: int, records: int) -> Path:
-    """Where the steps from that snapshot on are."""
+def delta_path(folder: Path, generation: int, records: int) -> Path:
+    """Where the deltas from that snapshot on are."""
     return folder / f"steps-{generation:08}-{records:012}.log"
 
 
-def steps_paths(folder: Path, generation: int) -> list[Path]:
-    """The steps of a generation, oldest first."""
-    every = ((path, _STEPS.fullmatch(path.name)) for path in folder.iterdir())
+def delta_paths(folder: Path, generation: int) -> list[Path]:
+    """The deltas of a generation, oldest first."""
+    every = ((path, _DELTAS.fullmatch(path.name)) for path in folder.iterdir())
     return sorted(path for path, match in every if match and int(match[1]) == generation)
 
 
@@ -105,7 +105,7 @@ def is_new(folder: Path) -> bool:
     if NAME in names:
         return False
     ours = {LOCK, WATERMARK, journal_path(folder, 1).name}
-    strange = sorted(name for name in names if name not in ours and not name.endswith(ASIDE))
+    strange = sorted(name for name in names if name not in ours and not name.endswith(TEMPORARY))
     if strange:
         raise StoreError(
             f"{folder} is not a memory (it has {strange[0]} and no {NAME}); give the folder of a "
@@ -150,11 +150,11 @@ def read_about(folder: Path, upgrades: Mapping[int, Upgrade] = UPGRADES) -> dict
 
 
 def remove_litter(folder: Path, generation: int) -> None:
-    """Remove what a crash left behind: things written aside, and other generations."""
+    """Remove what a crash left behind: temporary files, and other generations."""
     for path in folder.iterdir():
-        kinds = (_JOURNAL, _SNAPSHOT, _STEPS)
+        kinds = (_JOURNAL, _SNAPSHOT, _DELTAS)
         match = next((found for kind in kinds if (found := kind.fullmatch(path.name))), None)
-        if path.name.endswith(ASIDE) or (match and int(match[1]) != generation):
+        if path.name.endswith(TEMPORARY) or (match and int(match[1]) != generation):
             remove(path)
 
 

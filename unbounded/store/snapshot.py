@@ -19,7 +19,7 @@ import numpy as np
 from unbounded.errors import StoreError
 from unbounded.growable_array import reserved
 from unbounded.store.disk import (
-    ASIDE,
+    TEMPORARY,
     Disk,
     sealed,
     sync_folder,
@@ -60,15 +60,15 @@ class Snapshot:
 
 
 def write_snapshot(disk: Disk, about: Snapshot, arrays: Mapping[str, np.ndarray]) -> None:
-    """Write aside, sync, rename: it is wholly there or not at all."""
-    aside = about.path.with_name(about.path.name + ASIDE)
-    shutil.rmtree(aside, ignore_errors=True)
+    """Write beside it, sync, rename: it is wholly there or not at all."""
+    temporary = about.path.with_name(about.path.name + TEMPORARY)
+    shutil.rmtree(temporary, ignore_errors=True)
     try:
-        aside.mkdir()
-        places = _write_arrays(disk, aside / ARRAYS, arrays)
-        write_file(disk, aside / MANIFEST, sealed(_json(about) | {"arrays": places}))
+        temporary.mkdir()
+        places = _write_arrays(disk, temporary / ARRAYS, arrays)
+        write_file(disk, temporary / MANIFEST, sealed(_json(about) | {"arrays": places}))
         shutil.rmtree(about.path, ignore_errors=True)
-        disk.replace(aside, about.path)
+        disk.replace(temporary, about.path)
         sync_folder(disk, about.path.parent)
     except OSError as error:
         raise StoreError(
@@ -76,7 +76,7 @@ def write_snapshot(disk: Disk, about: Snapshot, arrays: Mapping[str, np.ndarray]
             "make room there and go on"
         ) from error
     finally:
-        shutil.rmtree(aside, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _write_arrays(

@@ -47,7 +47,7 @@ def create(folder: Path, about: Mapping[str, Any], disk: Disk) -> None:
 
 @final
 class Store(TextLog, History):
-    """What was read, where it came from, and the states that were set aside.
+    """What was read, where it came from, and and the checkpoints of what it taught.
 
     A writer holds the lock from here to `close`, cuts a torn tail off and says so in `events`. A
     reader sees the journal up to its last whole record, changes nothing and never waits.
@@ -144,7 +144,7 @@ class Store(TextLog, History):
         self.journal.sync()
 
     def snapshot(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Set a state aside, the one after all records so far; older ones are then removed."""
+        """Write a full checkpoint, of the state after all records so far; older ones go."""
         self.sync()
         self.checkpoints.snapshot(arrays)
 
@@ -188,12 +188,12 @@ class Store(TextLog, History):
         return self.checkpoints.snapshots()
 
     def catch_up(self) -> None:
-        """Know at least as much as what the writer has set aside so far."""
+        """Know at least as much as the writer's checkpoints so far."""
         if not self.writes:
             self.refresh()
 
     def known(self, snapshot: Snapshot) -> bool:
-        """Whether it was set aside at a place of this journal."""
+        """Whether it was written at a place of this journal."""
         records, checksum = snapshot.records, snapshot.checksum
         # What was written in format 1 says no more than how long the journal was.
         same = self.journal.checksum_of(records) == checksum or (self.old and checksum is None)

@@ -130,26 +130,21 @@ class TextLog(ABC):
             self._take(record)
 
     def _take(self, record: Record) -> None:
-        try:
-            if record.kind == WORDS:
-                self.catalog.add_words(record.number, record.start, read_words(record.payload))
-            elif record.kind == FORGET:
-                ranges = read_ranges(record.payload)
-                self.catalog.forget(ranges)
-                self._forgets.append((record.number, min(start for start, _ in ranges)))
-            elif record.kind == DOCUMENT:
-                named = read_json(record.payload)
-                self.catalog.add_document(Document(str(named["name"]), float(str(named["time"]))))
-            elif record.kind == FILE:
-                file = read_json(record.payload)
-                self.catalog.files[str(file["name"])] = str(file["checksum"]), int(file["words"])
-            else:
-                raise ValueError(f"a record of kind {record.kind}")
-        except (ValueError, KeyError, TypeError) as error:
-            raise StoreError(
-                f"{self.folder} makes no sense at byte {record.start:,} of its journal ({error}); "
-                "restore it from a copy"
-            ) from None
+        """Take in a record; `ValueError` if it makes no sense."""
+        if record.kind == WORDS:
+            self.catalog.add_words(record.number, record.start, read_words(record.payload))
+        elif record.kind == FORGET:
+            ranges = read_ranges(record.payload)
+            self.catalog.forget(ranges)
+            self._forgets.append((record.number, min(start for start, _ in ranges)))
+        elif record.kind == DOCUMENT:
+            named = read_json(record.payload)
+            self.catalog.add_document(Document(str(named["name"]), float(str(named["time"]))))
+        elif record.kind == FILE:
+            file = read_json(record.payload)
+            self.catalog.files[str(file["name"])] = str(file["checksum"]), int(file["words"])
+        else:
+            raise ValueError(f"a record of kind {record.kind}")
 
     # Reading.
 

@@ -19,9 +19,9 @@ from unbounded.errors import StoreError
 from unbounded.memory import Memory, checkpointing, local
 from unbounded.presets import MemoryConfig
 from unbounded.store import records
-from unbounded.store.deltas import read_steps
+from unbounded.store.deltas import read_deltas
 from unbounded.store.disk import Disk, RealDisk
-from unbounded.store.layout import snapshot_paths, steps_paths
+from unbounded.store.layout import delta_paths, snapshot_paths
 
 CODED = MemoryConfig(index="auto", k=8, window=16)
 BLOCK, STEP = 32, 128
@@ -91,7 +91,7 @@ def test_steps_lead_on_from_an_older_snapshot_if_the_newest_is_damaged(tmp_path:
     memory.read(some_text(400), "a")
     known = state_of(memory)
     crash(memory)
-    assert len(steps_paths(tmp_path / "m", 1)) == 2
+    assert len(delta_paths(tmp_path / "m", 1)) == 2
     newest = snapshot_paths(tmp_path / "m", 1)[0]
     (newest / "manifest.json").write_text("{}")
     with opened(tmp_path / "m", config=CODED) as memory:
@@ -108,7 +108,7 @@ def test_a_step_that_is_torn_anywhere_is_done_without(tmp_path: Path) -> None:
     memory.read(some_text(70), "a")
     known = state_of(memory)
     crash(memory)
-    path = steps_paths(tmp_path / "m", 1)[-1]
+    path = delta_paths(tmp_path / "m", 1)[-1]
     whole = path.read_bytes()
     for end in [0, 5, 18, 30, 45, *np.linspace(60, len(whole) - 1, 12).astype(int).tolist()]:
         path.write_bytes(whole[:end])
@@ -129,7 +129,7 @@ def test_a_flipped_bit_in_a_step_is_named_and_never_taken(tmp_path: Path) -> Non
     memory.read(some_text(90), "a")
     known = state_of(memory)
     crash(memory)
-    path = steps_paths(tmp_path / "m", 1)[-1]
+    path = delta_paths(tmp_path / "m", 1)[-1]
     whole = path.read_bytes()
     # The file's beginning, the first record's length, checksum, kind, number, and all over.
     places = [*range(3, 48, 3), *np.linspace(48, len(whole) - 1, 20).astype(int).tolist()]
@@ -215,7 +215,7 @@ def test_what_is_forgotten_or_compacted_meanwhile_is_in_no_snapshot_that_was_beg
             if path.is_file() and not path.name.startswith("journal"):
                 assert b"zebra" not in path.read_bytes(), path
         memory.compact()
-        assert steps_paths(tmp_path / "m", 1) == []
+        assert delta_paths(tmp_path / "m", 1) == []
         memory.read(some_text(50, 3), "c")
         known = state_of(memory)
         crash(memory)
@@ -254,7 +254,7 @@ def test_a_step_too_long_for_a_record_is_a_snapshot_instead(
     long = "long" * 100
     with opened(tmp_path / "m") as memory:
         memory.read(some_text(60) + f"\n{long} {long}" * 6, "a")
-        assert [step for path in steps_paths(tmp_path / "m", 1) for step in read_steps(path)] == []
+        assert [step for path in delta_paths(tmp_path / "m", 1) for step in read_deltas(path)] == []
         assert all("can be read back" in event for event in memory.events)
         known = state_of(memory)
         crash(memory)

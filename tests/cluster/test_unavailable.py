@@ -24,7 +24,7 @@ WORDS = 11
 def reading(
     memory: Path, engine: str, log: Path, when_away: str = "queue"
 ) -> Iterator[subprocess.Popen[str]]:
-    """`unbounded read` from a pipe, going on when shards are away, or stopping."""
+    """`unbounded read` from a pipe, going on when shards are unavailable, or stopping."""
     words = ["read", memory, "-", "--engine", engine, "--when-away", when_away, "--patience", "20"]
     words += ["--document", when_away]
     command = [sys.executable, "-m", "unbounded", *map(str, words), "--surprise", "--threads", "1"]
@@ -79,7 +79,7 @@ def test_a_cluster_that_goes_and_comes(tmp_path: Path, monkeypatch: pytest.Monke
         stopping.stdin.write(SENTENCE.format(1))
         stopping.stdin.flush()
         tell(one, logs[0], 2, 2)
-        assert "all 2 shards are away" in logs[0].read_text()
+        assert "all 2 shards are unavailable" in logs[0].read_text()
         one.kill()
         assert stopping.wait(timeout=120) == 1
         (said,) = logs[2].read_text().splitlines()
@@ -90,7 +90,7 @@ def test_a_cluster_that_goes_and_comes(tmp_path: Path, monkeypatch: pytest.Monke
     with reading(memory, engine, logs[1]) as two:
         # Away from the beginning.
         tell(two, logs[1], 0, 2)
-        assert "all 2 shards are away (no engine answers at" in logs[1].read_text()
+        assert "all 2 shards are unavailable (no engine answers at" in logs[1].read_text()
         with cluster(nodes=1, port=port, join=False):
             number = 2
             while "are back, and told" not in logs[1].read_text():
