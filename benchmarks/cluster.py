@@ -11,7 +11,7 @@ from unbounded.cluster.connecting import scratch
 from unbounded.cluster.messages import Merged
 from unbounded.corpus import Vocabulary
 from unbounded.datastore import Auto, Datastore, Votes
-from unbounded.datastore.quantized import CANDIDATES
+from unbounded.datastore.auto import CANDIDATES
 from unbounded.types import Hidden, Ids
 
 WIDTH, WORDS = 256, 10_000

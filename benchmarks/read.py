@@ -171,7 +171,7 @@ class _Marker:
         seconds, filled = self._stock.fill(entries)
         show(entries, "searching")
         queries, votes = self._queries(ids), votes_by(self._config.kernel)
-        memory, k = stream.unbounded.memory, self._config.k or PAPER_K
+        memory, k = stream.unbounded.datastore, self._config.k or PAPER_K
         assert isinstance(memory, Auto)
         ks = (stream.unbounded.k, k)
         speeds, frozen, said = search_beside_stock(memory, self._stock, queries, votes, ks)
@@ -234,7 +234,7 @@ class _Marker:
         return Queries(ids, stream.keys(hidden), base, stream.block)
 
     def _plain_cache(self, ids: Ids) -> float:
-        stream, window = self._stream, self._stream.local.memory.state()
+        stream, window = self._stream, self._stream.local.datastore.state()
         keys, words = window["index.keys"], window["words"]
         lm, now, state = stream.lm.lm, stream.lm.now, stream.lm.state
         # Once for the warm-up.
@@ -259,7 +259,7 @@ class _Marker:
         }
 
     def _memory(self) -> dict[str, Any]:
-        memory, peak = self._stream.unbounded.memory, self._peak.bytes
+        memory, peak = self._stream.unbounded.datastore, self._peak.bytes
         return {
             "bytes_per_entry": memory.bytes_per_entry,
             "peak_rss": peak,

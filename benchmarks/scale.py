@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from unbounded.datastore.quantized import CANDIDATES
+from unbounded.datastore.auto import CANDIDATES
 from unbounded.evaluation.tables import Grid, plain
 
 # Runs that do not say how many entries a shard looked at for each neighbor.

@@ -34,7 +34,7 @@ def test_every_row_scores_what_an_evaluation_does(place: Path, tmp_path: Path) -
     stream.read_to(WORDS, 0, unheard)
     found = {name: line.stretch.perplexity for name, line in stream.lines.items()}
     assert found == pytest.approx(expected)
-    assert stream.done == len(stream.unbounded.memory) == WORDS
+    assert stream.done == len(stream.unbounded.datastore) == WORDS
     assert len(Scratch(tmp_path, model.lm.width).words(2 * WORDS)) == WORDS
 
 
@@ -44,7 +44,7 @@ def test_rows_that_are_not_near_a_mark_wait(place: Path, tmp_path: Path) -> None
     assert stream.lines["unbounded"].words == WORDS
     # Two windows, and what else is in the block where they begin.
     assert 200 <= stream.lines["full"].words < 200 + 128
-    assert len(stream.local.memory) == 100
+    assert len(stream.local.datastore) == 100
     assert stream.lines["unbounded"].seconds > stream.lines["static"].seconds
 
 

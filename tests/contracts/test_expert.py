@@ -248,6 +248,15 @@ def test_a_wider_vocabulary_sums_to_one_too(name: str, words: Ids) -> None:
         np.testing.assert_allclose(dense.sum(), 1, rtol=1e-6)
 
 
+@pytest.mark.parametrize("name", EXPERTS)
+def test_reading_nothing_is_allowed_and_teaches_nothing(name: str) -> None:
+    expert, none = EXPERTS[name](), np.zeros(0, np.int64)
+    before = {part: array.copy() for part, array in expert.state().items()}
+    assert expert.score(states_of(none), none).shape == (0,)
+    for part, array in expert.state().items():
+        np.testing.assert_array_equal(array, before[part])
+
+
 def test_every_expert_is_under_contract() -> None:
     tested = {type(make()) for make in EXPERTS.values()}
     written = {kind for kind in Expert.__subclasses__() if kind.__module__.startswith("unbounded")}
@@ -292,8 +301,8 @@ def test_neighbors_asked_by_what_the_block_will_add_are_caught() -> None:
     class ByTheEnd(Wrapped):
         def score(self, hidden: Hidden, words: Ids) -> Probs:
             assert isinstance(self.inner, Cache)
-            grown = Neighborhood(8, large=3).at(len(self.inner.memory) + len(words))
-            later = Cache(self.inner.memory, SIZE, k=grown)
+            grown = Neighborhood(8, large=3).at(len(self.inner.datastore) + len(words))
+            later = Cache(self.inner.datastore, SIZE, k=grown)
             return later.score(hidden, words)
 
     name = "unbounded growing k"

@@ -109,6 +109,19 @@ def test_a_saved_state_goes_on_bit_for_bit(name: str, table: Table, more: Table)
     )
 
 
+@pytest.mark.parametrize("name", MIXTURES)
+def test_reading_nothing_is_allowed_and_teaches_nothing(name: str) -> None:
+    mixture = MIXTURES[name](3)
+    assert mixture.score(np.zeros((0, 3)), CONTEXT[:0]).weights.shape == (0, 3)
+    np.testing.assert_allclose(mixture.weights, 1 / 3)
+
+
+@pytest.mark.parametrize("name", ["online", "gated"])
+def test_a_word_that_nobody_gives_a_chance_is_an_error_not_a_nan(name: str) -> None:
+    with pytest.raises(SettingError, match="uniform"):
+        MIXTURES[name](2).score(np.zeros((1, 2)), CONTEXT[:1])
+
+
 def test_every_mixture_is_under_contract() -> None:
     tested = {type(make(2)) for make in MIXTURES.values()}
     written = {kind for kind in Mixture.__subclasses__() if kind.__module__.startswith("unbounded")}
@@ -166,11 +179,6 @@ def test_weights_never_die_however_long_they_were_useless() -> None:
     mixture.score(table)
     rescue = mixture.score(np.array([[0.0, 1e-5]]))
     assert rescue.prob[0] > 1e-5 * 1e-6
-
-
-def test_a_word_that_nobody_gives_a_chance_is_an_error_not_a_nan() -> None:
-    with pytest.raises(SettingError, match="uniform"):
-        Online(2).score(np.zeros((1, 2)))
 
 
 @given(st.floats(1e-4, 0.5), st.floats(1e-12, 1e12))

@@ -31,7 +31,7 @@ def test_a_query_whose_lists_hold_too_little_is_searched_again() -> None:
     # finds it alone.
     keys[0] = 50
     inverted = Inverted(product_codes(keys, 30), probes=1)
-    inverted.add(keys)
+    inverted.add(keys, np.zeros(len(keys), np.int64))
     positions = search(inverted, keys[:1], 1500)
     assert positions.min() >= 0
     assert len(np.unique(positions)) == 1500
@@ -41,7 +41,7 @@ def test_a_query_whose_lists_hold_too_little_is_searched_again() -> None:
 def test_probes_are_never_more_than_lists() -> None:
     keys = states(500)
     inverted = Inverted(product_codes(keys, 4), probes=100)
-    inverted.add(keys)
+    inverted.add(keys, np.zeros(len(keys), np.int64))
     assert inverted.probes == 4
     assert search(inverted, keys[:3], 500).min() == 0
 
@@ -49,7 +49,7 @@ def test_probes_are_never_more_than_lists() -> None:
 def test_a_fallback_does_not_widen_later_searches() -> None:
     keys = states(500)
     inverted = Inverted(product_codes(keys, 16), probes=1)
-    inverted.add(keys)
+    inverted.add(keys, np.zeros(len(keys), np.int64))
     before = search(inverted, keys[:20], 10)
     assert search(inverted, keys[:3], 500).min() == 0
     np.testing.assert_array_equal(search(inverted, keys[:20], 10), before)
@@ -59,7 +59,7 @@ def test_threads_that_fall_back_do_not_disturb_each_other() -> None:
     """A probe count set for the time of a search would be seen by the other one."""
     keys = states(500)
     inverted = Inverted(product_codes(keys, 16), probes=1)
-    inverted.add(keys)
+    inverted.add(keys, np.zeros(len(keys), np.int64))
     expected = search(inverted, keys[:3], 500)
     with ThreadPoolExecutor(2) as pool:
         both = [pool.submit(search, inverted, keys[:3], 500) for _ in range(40)]
@@ -80,7 +80,7 @@ def test_the_bytes_told_are_those_that_faiss_would_write() -> None:
 def test_it_is_the_papers_configuration() -> None:
     index = IVFPQ(256)
     assert (index.lists, index.probes, index.code_size) == (4096, 8, 64)
-    assert index.train_at == 39 * 4096
+    assert index.exact == 39 * 4096
 
 
 def test_it_is_exact_until_it_is_trained_and_says_when() -> None:

@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 from tests.datastore.definitions import (
     AXES,
     CENTROID_WORDS,
-    CHUNK,
     LENGTH,
     POSITION,
     candidates,
@@ -24,7 +23,7 @@ from tests.datastore.definitions import (
 from unbounded import _native
 from unbounded._native import QuantizedLists
 from unbounded.datastore import Votes
-from unbounded.datastore.quantized import fitted, restored
+from unbounded.datastore.auto import fitted, restored
 from unbounded.types import Hidden
 
 SAMPLE = np.random.default_rng(5).normal(size=(300, 6)).astype(np.float32)
@@ -184,23 +183,6 @@ def test_every_instruction_set_finds_the_same_bits_and_makes_the_same_lists() ->
     assert_same(plain, lists)
 
 
-def test_at_least_so_many_are_looked_at() -> None:
-    lists, alone = filled(states(4000)), filled(states(4000), fewest=1)
-    queries = states(200, seed=1)
-    nearest_of_all = lists.search(queries, 600)[1][:, 0]
-    # Measured 1, and 0.59 where one list is all that is looked at.
-    assert (lists.search(queries, 1)[1][:, 0] == nearest_of_all).mean() > 0.9
-    assert (alone.search(queries, 1)[1][:, 0] == nearest_of_all).mean() < 0.7
-
-
-def test_a_query_among_short_lists_looks_into_more_of_them() -> None:
-    heap = np.tile(states(1, seed=7), (3000, 1)) + 1e-3 * states(3000, seed=8)
-    lists = filled(np.concatenate([heap.astype(np.float32), 9 * states(400)]))
-    far = 9 * states(5, seed=3)
-    for row in pairs(*lists.search(far, 300)):
-        assert len(row) == 300
-
-
 @given(seed=st.integers(0, 2**32 - 1), cuts=st.lists(st.integers(0, 500), max_size=8))
 @settings(deadline=None, max_examples=15)
 def test_any_cut_of_the_stream_finds_the_same_and_ends_the_same(seed: int, cuts: list[int]) -> None:
@@ -318,14 +300,6 @@ def test_keys_that_are_all_the_same_end_in_lists_no_longer_than_others() -> None
 # State.
 
 
-def test_a_state_goes_on_bit_for_bit() -> None:
-    lists = filled(states(700))
-    again = restored(lists.state(), 128)
-    assert again.entries == 700
-    assert read(again, states(300, seed=1), 20) == read(lists, states(300, seed=1), 20)
-    assert_same(again, lists)
-
-
 def test_a_state_and_what_has_come_since_is_the_state() -> None:
     lists = filled(states(700))
     again = restored(lists.state(), 128)
@@ -385,9 +359,3 @@ def test_arrays_that_do_not_fit_are_refused_in_one_line() -> None:
         with pytest.raises(ValueError, match=r"^[^\n]+$"):
             wrong()
     assert lists.entries == 300
-
-
-def test_an_entry_takes_a_chunk_its_share_of_it() -> None:
-    lists = filled(states(20_000), 2048)
-    chunks = int(lists.state()["counts"][1])
-    assert lists.bytes < chunks * CHUNK * 72 + 200_000

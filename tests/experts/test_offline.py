@@ -47,7 +47,7 @@ def test_a_closed_memory_learns_nothing() -> None:
     offline = filled()
     first = offline.score(ASKED, CAME)
     np.testing.assert_array_equal(offline.score(ASKED, CAME), first)
-    assert len(offline.cache.memory) == len(KEYS)
+    assert len(offline.cache.datastore) == len(KEYS)
 
 
 def test_tuning_finds_the_best_of_the_grid() -> None:

@@ -196,11 +196,6 @@ def test_a_word_that_no_tokenizer_gives_is_refused_and_an_old_model_may_know_one
     np.testing.assert_array_equal(spelling.state()["slots"], before["slots"])
 
 
-def test_reading_nothing_is_allowed() -> None:
-    none = np.zeros(0, np.int64)
-    assert Spelling(Vocabulary(KNOWN)).score(nothing(none), none).shape == (0,)
-
-
 # The native character model is the one of the definition, and refuses what it cannot read.
 
 words_of = st.lists(st.text("ab1.-é", max_size=9).map(lambda w: tuple(w.encode())), max_size=20)

@@ -117,12 +117,12 @@ def test_what_is_written_is_read_only_when_asked_for() -> None:
     model, online, ids = built()
     read(model, online)
     cache: Any = online.experts["unbounded"]
-    entries = len(cache.memory)
+    entries = len(cache.datastore)
     writer = Writer(model, online)
     writer.generate(ids, max_new_tokens=4, do_sample=False)
-    assert len(cache.memory) == entries
+    assert len(cache.datastore) == entries
     written = writer.generate(ids, insert=True, max_new_tokens=4, do_sample=False)
-    assert len(cache.memory) == entries + written.shape[1] - ids.shape[1]
+    assert len(cache.datastore) == entries + written.shape[1] - ids.shape[1]
     with pytest.raises(SettingError, match="2 texts to write and to learn"):
         writer.generate(torch.cat([ids, ids]), insert=True)
 

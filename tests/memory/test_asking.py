@@ -37,7 +37,7 @@ def test_probabilities_are_those_of_the_model_and_shares_add_up(memory: Memory) 
 
 def test_passages_are_all_that_caches_and_n_grams_go_by(memory: Memory) -> None:
     found = memory.predict("known3", n=1_000, sources=1_000)
-    words = memory.online.vocabulary.decode(memory.online.experts["unbounded"].memory.words)  # type: ignore[attr-defined]
+    words = memory.online.vocabulary.decode(memory.online.experts["unbounded"].datastore.words)  # type: ignore[attr-defined]
     followed = {after for before, after in pairwise(words) if before == "known3"}
     assert "zebra" in followed
     for guess in found.words:

@@ -129,14 +129,3 @@ def test_a_context_of_another_width_is_refused() -> None:
         Gated(2, groups=[3]).score(np.full((4, 2), 0.5), np.zeros((4, 2)))
     with pytest.raises(SettingError, match="at least 1"):
         Gated(2, groups=[3, 0])
-
-
-def test_a_word_that_nobody_gives_a_chance_is_an_error_not_a_nan() -> None:
-    with pytest.raises(SettingError, match="uniform"):
-        Gated(2).score(np.zeros((1, 2)))
-
-
-def test_reading_nothing_is_allowed() -> None:
-    mixture = Gated(3, groups=[2])
-    assert mixture.score(np.zeros((0, 3)), np.zeros((0, 2))).weights.shape == (0, 3)
-    np.testing.assert_allclose(mixture.weights, 1 / 3)

@@ -64,15 +64,6 @@ def test_any_cut_of_a_stream_gives_the_same_bits(isa: str, cuts: list[int]) -> N
     np.testing.assert_array_equal(np.concatenate([part.weights for part in parts]), whole.weights)
 
 
-def test_weights_for_a_row_are_those_that_it_is_mixed_with(isa: str) -> None:
-    table, told = stream(9, 40)
-    mixture = Gated(9, groups=[33])
-    for t in range(40):
-        asked = mixture.weights_for(told[t])
-        scored = mixture.score(table[t : t + 1], told[t : t + 1])
-        np.testing.assert_allclose(asked, scored.weights[0], rtol=1e-12)
-
-
 @pytest.mark.parametrize("power", [-200, -900, -1020])
 def test_a_word_that_is_next_to_impossible_teaches_as_any_other(isa: str, power: int) -> None:
     table, told = stream(4, 50)

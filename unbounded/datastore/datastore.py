@@ -35,15 +35,6 @@ class Neighbors:
             np.take_along_axis(self.positions, order, axis=1),
         )
 
-    def nearest_with(self, other: "Neighbors", k: int) -> "Neighbors":
-        """The k nearest of both."""
-        both = Neighbors(
-            np.concatenate([self.squared, other.squared], axis=1),
-            np.concatenate([self.words, other.words], axis=1),
-            np.concatenate([self.positions, other.positions], axis=1),
-        ).in_order()
-        return Neighbors(both.squared[:, :k], both.words[:, :k], both.positions[:, :k])
-
 
 def stacked(parts: Sequence[Neighbors]) -> Neighbors:
     """The rows of all parts, filled up to the longest."""

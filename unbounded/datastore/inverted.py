@@ -4,8 +4,12 @@ from typing import Any, final
 
 import numpy as np
 
+from unbounded._native import count_votes, exact_search, words_at
 from unbounded.datastore.threads import load_faiss
-from unbounded.types import Distances, Hidden, Positions
+from unbounded.types import Distances, Hidden, Ids, Known, Positions, Table
+
+# Keys whose neighbors are searched for together.
+_TOGETHER = 512
 
 
 def centroids_of(keys: Hidden, lists: int) -> Any:
@@ -47,8 +51,15 @@ class Inverted:
         # told all; nothing is set while others may be searching.
         index.nprobe = index.nlist
 
-    def __len__(self) -> int:
+    @property
+    def entries(self) -> int:
+        """How many there are."""
         return int(self.index.ntotal)
+
+    @property
+    def room(self) -> int:
+        """Some hundreds: what is found for a block is held until it is counted."""
+        return _TOGETHER
 
     @property
     def lists(self) -> int:
@@ -58,17 +69,51 @@ class Inverted:
     @property
     def bytes(self) -> int:
         """Codes and numbers of the entries, centroids with their graph, tables made for speed."""
-        index, entries = self.index, len(self)
+        index, entries = self.index, self.entries
         graph = self.lists * (index.d * 4 + 64 * 4)
         return int(entries * (index.code_size + 8) + graph + index.precomputed_table.size() * 4)
 
-    def add(self, keys: Hidden) -> None:
-        """Append keys."""
+    def add(self, keys: Hidden, words: Ids) -> None:
+        """Append keys; whose words they are, faiss does not know."""
         self.index.add(keys)
 
-    def search(self, queries: Hidden, k: int) -> tuple[Distances, Positions]:
-        """The k nearest entries of each query, or all there are, nearest first."""
-        k = min(k, len(self))
+    def retag(self, words: np.ndarray) -> None:
+        """Nothing: words are not known here."""
+
+    def search(
+        self, queries: Hidden, k: int, own_past: bool = False
+    ) -> tuple[Distances, Positions]:
+        """The k nearest entries of each query, or all there are, nearest first.
+
+        With `own_past` also of the queries before it, which are known exactly.
+        """
+        squared, positions = self._full(queries, min(k, self.entries))
+        if own_past:
+            steps, most = np.arange(len(queries)), min(k, max(len(queries) - 1, 0))
+            own = exact_search(queries, queries, np.zeros_like(steps), steps, most)
+            there = np.where(own[1] < 0, -1, own[1] + self.entries)
+            squared = np.concatenate([squared, own[0]], axis=1)
+            positions = np.concatenate([positions, there], axis=1)
+        order = np.lexsort((positions, squared), axis=1)[:, :k]
+        return np.take_along_axis(squared, order, 1), np.take_along_axis(positions, order, 1)
+
+    def score(self, keys: Hidden, words: Ids, known: Known, k: int, *settings: Any) -> Table:
+        """Each kernel's share of the votes for each word just before it came; then add the keys."""
+        squared, positions = self.search(keys, k, own_past=True)
+        there = words_at(np.concatenate([known, words]).astype(np.int32), positions, 0)
+        self.add(keys, words)
+        return count_votes(squared, there, words, *settings)
+
+    def state(self) -> dict[str, np.ndarray]:
+        """What faiss would write."""
+        return {"inverted": load_faiss().serialize_index(self.index)}
+
+    def since(self, first: int) -> dict[str, np.ndarray] | None:
+        """What has come since, faiss does not tell."""
+        return None
+
+    def _full(self, queries: Hidden, k: int) -> tuple[Distances, Positions]:
+        """Searched again with twice the probes until no row is short."""
         if not k or not len(queries):
             return np.empty((len(queries), k), np.float32), np.empty((len(queries), k), np.int64)
         probes = self.probes

@@ -331,15 +331,15 @@ def _add_memory(evaluation: Evaluation, online: OnlineModel) -> None:
     for name, expert in online.experts.items():
         if isinstance(expert, Offline):
             evaluation.memory |= {
-                f"{name}_entries": len(expert.cache.memory),
+                f"{name}_entries": len(expert.cache.datastore),
                 f"{name}_temperature": expert.temperature,
             }
         elif isinstance(expert, Cache):
             evaluation.memory |= {
-                f"{name}_entries": len(expert.memory),
-                f"{name}_bytes_per_entry": expert.memory.bytes_per_entry,
+                f"{name}_entries": len(expert.datastore),
+                f"{name}_bytes_per_entry": expert.datastore.bytes_per_entry,
             }
-            evaluation.events += [str(event) for event in expert.memory.events]
+            evaluation.events += [str(event) for event in expert.datastore.events]
         elif isinstance(expert, NGram):
             evaluation.memory[f"{name}_bytes"] = expert.bytes
 

@@ -10,7 +10,7 @@ import numpy as np
 from unbounded.datastore import Datastore, Neighbors
 from unbounded.datastore.datastore import Remote
 from unbounded.errors import SettingError
-from unbounded.experts.distribution import Distribution, Even, Sparse
+from unbounded.experts.distribution import Distribution, Sparse, even
 from unbounded.experts.expert import Expert
 from unbounded.experts.kernels import Kernel, votes_by
 from unbounded.mixture.mixture import Online
@@ -63,17 +63,17 @@ class Neighborhood:
 
 @final
 class Cache(Expert):
-    """Kernel density estimate over a memory of (hidden state, next word) pairs (eq. 6).
+    """Kernel density estimate over a datastore of (hidden state, next word) pairs (eq. 6).
 
-    With a memory of the last N pairs it is the local cache, with one of all pairs the unbounded
-    cache. An empty memory is even over `size` words. Without a `kernel` there is a family of them,
-    and how far to trust each is learned from the words that some neighbor foresaw. A `k` that is
-    not told grows with the memory.
+    With the last N pairs it is the local cache, with all pairs the unbounded cache. An empty one
+    is even over `size` words. Without a `kernel` there is a family of them, and how far to trust
+    each is learned from the words that some neighbor foresaw. A `k` that is not told grows with
+    the datastore.
     """
 
     def __init__(
         self,
-        memory: Datastore,
+        datastore: Datastore,
         size: int,
         *,
         k: int | Neighborhood | None = None,
@@ -82,9 +82,9 @@ class Cache(Expert):
         part: slice = slice(None),
     ) -> None:
         """`part` of a hidden state is the key."""
-        self.memory = memory
-        # The more words look into a large memory together, the more share what they look at.
-        self.wants_whole_block = memory.window is None
+        self.datastore = datastore
+        # The more words look into a large datastore together, the more share what they look at.
+        self.wants_whole_block = datastore.window is None
         self.size = size
         self._neighborhood = k if isinstance(k, Neighborhood) else Neighborhood.of(k)
         self._votes = votes_by(kernel)
@@ -95,11 +95,11 @@ class Cache(Expert):
     @property
     def k(self) -> int:
         """How many neighbors a state is asked for now."""
-        return self._neighborhood.at(len(self.memory))
+        return self._neighborhood.at(len(self.datastore))
 
     def neighbors(self, hidden: Hidden) -> Neighbors:
         """The entries nearest to each state; changes nothing."""
-        return self.memory.search(self._keys(hidden), self.k)
+        return self.datastore.search(self._keys(hidden), self.k)
 
     def predict(self, hidden: Hidden) -> Distribution:
         """What followed the nearest states, the nearer the more."""
@@ -108,15 +108,15 @@ class Cache(Expert):
         return Sparse(found.words, weights, self.size)
 
     def score(self, hidden: Hidden, words: Ids) -> Probs:
-        """One search of the memory as it stood, plus the block's own past."""
+        """One search of the datastore as it stood, plus the block's own past."""
         keys, shares, start = self._keys(hidden), np.empty((len(words), self._votes.kernels)), 0
         while start < len(words):
             # As many pairs at a time as are asked for the same number of neighbors.
-            rows = slice(start, start + self._neighborhood.until_more(len(self.memory)))
-            shares[rows] = self.memory.score(keys[rows], words[rows], self.k, self._votes)
+            rows = slice(start, start + self._neighborhood.until_more(len(self.datastore)))
+            shares[rows] = self.datastore.score(keys[rows], words[rows], self.k, self._votes)
             start = rows.stop
         alone = np.isnan(shares[:, 0])
-        shares[alone] = Even(1, self.size).prob(words[alone])[:, None]
+        shares[alone] = even(words[alone], self.size)[:, None]
         probs = np.zeros(len(words))
         # What no neighbor foresaw says nothing about the kernels.
         foreseen = shares.any(axis=1)
@@ -125,12 +125,12 @@ class Cache(Expert):
 
     def prefetch(self, hidden: Hidden) -> None:
         """These states will be scored next, perhaps with more behind them; changes nothing."""
-        if isinstance(self.memory, Remote):
-            self.memory.prefetch(self._keys(hidden), self.k)
+        if isinstance(self.datastore, Remote):
+            self.datastore.prefetch(self._keys(hidden), self.k)
 
     def remember(self, hidden: Hidden, words: Ids) -> None:
         """Remember pairs without looking for their neighbors: nothing is learned of the kernels."""
-        self.memory.add(self._keys(hidden), words)
+        self.datastore.add(self._keys(hidden), words)
 
     def recall(self, hidden: Hidden) -> tuple[Neighbors, Distances]:
         """The entries that `predict` asks for one state, and the share of each in what it says."""
@@ -141,11 +141,11 @@ class Cache(Expert):
 
     def state(self, since: int | None = None) -> dict[str, np.ndarray]:
         """The datastore's, and the trust in each kernel."""
-        return {**self.memory.state(since), **under("trust", self._trust.state())}
+        return {**self.datastore.state(since), **under("trust", self._trust.state())}
 
     def load(self, parts: Sequence[Arrays]) -> None:
         """Become what wrote the parts."""
-        self.memory.load(parts)
+        self.datastore.load(parts)
         self._trust.load([part("trust", parts[-1])])
 
     def _keys(self, hidden: Hidden) -> Float[np.ndarray, "n key"]:

@@ -1,12 +1,13 @@
 """Words whatever came before: all alike, or as often as they were read."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import final
 
 import numpy as np
 
 from unbounded.errors import SettingError
-from unbounded.experts.distribution import Counted, Distribution, Even
+from unbounded.experts.distribution import Alike, Distribution, even
 from unbounded.experts.expert import Expert, learn_again
 from unbounded.states import Arrays
 from unbounded.types import Hidden, Ids, Probs
@@ -27,12 +28,12 @@ class Uniform(Expert):
 
     def predict(self, hidden: Hidden) -> Distribution:
         """1 / size."""
-        return Even(len(hidden), self.size)
+        return Alike(len(hidden), partial(even, size=self.size))
 
     def score(self, hidden: Hidden, words: Ids) -> Probs:
         """1 / size; a word beyond the full vocabulary would have probability zero."""
         check_inside(words, self.size)
-        return Even(len(hidden), self.size).prob(words)
+        return even(words, self.size)
 
     def state(self, since: int | None = None) -> dict[str, np.ndarray]:
         """Nothing."""
@@ -62,7 +63,9 @@ class Unigram(Expert):
 
     def predict(self, hidden: Hidden) -> Distribution:
         """Count over total."""
-        return Counted(len(hidden), self._counts, self.size)
+        if not self._total:
+            return Alike(len(hidden), partial(even, size=self.size))
+        return Alike(len(hidden), partial(_shares, self._counts, self._total))
 
     def score(self, hidden: Hidden, words: Ids) -> Probs:
         """Counts before the block plus how often the word came earlier in the block."""
@@ -73,7 +76,7 @@ class Unigram(Expert):
         totals = self._total + np.arange(len(words))
         probs: Probs = seen / np.maximum(totals, 1)
         if self._total == 0:
-            probs[0] = Even(1, self.size).prob(words[:1])[0]
+            probs[0] = even(words[:1], self.size)[0]
         np.add.at(self._counts, words, 1)
         self._total += len(words)
         return probs
@@ -98,6 +101,12 @@ def reaching(flags: np.ndarray, words: Ids) -> np.ndarray:
     grown = np.zeros(max(size, 2 * len(flags)), flags.dtype)
     grown[: len(flags)] = flags
     return grown
+
+
+def _shares(counts: np.ndarray, total: int, words: Ids) -> Probs:
+    """Count over total."""
+    known = words < len(counts)
+    return np.where(known, counts[np.where(known, words, 0)], 0) / total
 
 
 def _earlier(words: Ids) -> Ids:

@@ -1,7 +1,7 @@
 """Distributions over words, one a step: asked for one word, or for all of them."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol, final, runtime_checkable
 
 import numpy as np
@@ -24,26 +24,30 @@ class Distribution(ABC):
         """The probability of each of the first `size` words at each step."""
 
 
-@final
-class Even(Distribution):
-    """Every one of `size` words alike.
+def even(words: Ids, size: int) -> Probs:
+    """Every one of `size` words alike, and nothing beyond the last.
 
-    >>> Even(steps=2, size=4).prob(np.array([0, 3])).tolist()
-    [0.25, 0.25]
+    >>> even(np.array([0, 3, 4]), size=4).tolist()
+    [0.25, 0.25, 0.0]
     """
+    return np.where(words < size, 1 / size, 0.0)
 
-    def __init__(self, steps: int, size: int) -> None:
+
+@final
+class Alike(Distribution):
+    """The same at every step: what `ask` says of words, whatever the hidden state."""
+
+    def __init__(self, steps: int, ask: Callable[[Ids], Probs]) -> None:
         self._steps = steps
-        self._size = size
+        self._ask = ask
 
     def prob(self, words: Ids) -> Probs:
-        """1 / size, whatever the word; zero beyond the last."""
-        return np.where(words < self._size, 1 / self._size, 0.0)
+        """What it says of one word a step."""
+        return self._ask(words)
 
     def dense(self, size: int) -> Dense:
-        """1 / size, whatever the word; zero beyond the last."""
-        row = np.where(np.arange(size) < self._size, 1 / self._size, 0.0)
-        return np.tile(row, (self._steps, 1))
+        """What it says of each of the first `size` words."""
+        return np.tile(self._ask(np.arange(size)), (self._steps, 1))
 
 
 @final
@@ -67,43 +71,17 @@ class Sparse(Distribution):
         """The share of votes for one word a step."""
         votes = (self._weights * (self._words == words[:, None])).sum(axis=1, dtype=np.float64)
         voted = self._totals > 0
-        even = Even(len(words), self._size).prob(words)
-        return np.where(voted, votes / np.where(voted, self._totals, 1), even)
+        shares = votes / np.where(voted, self._totals, 1)
+        return np.where(voted, shares, even(words, self._size))
 
     def dense(self, size: int) -> Dense:
         """The share of votes for every word."""
-        out = Even(len(self._words), self._size).dense(size)
+        out = np.tile(even(np.arange(size), self._size), (len(self._words), 1))
         out[self._totals > 0] = 0
         steps, columns = np.nonzero((self._weights > 0) & (self._words < size))
         shares = self._weights[steps, columns] / self._totals[steps]
         np.add.at(out, (steps, self._words[steps, columns]), shares)
         return out
-
-
-@final
-class Counted(Distribution):
-    """Words as often as they were counted, the same at every step; even if nothing was."""
-
-    def __init__(self, steps: int, counts: Int[np.ndarray, " v"], size: int) -> None:
-        self._steps = steps
-        self._counts = counts
-        self._total = int(counts.sum())
-        self._size = size
-
-    def prob(self, words: Ids) -> Probs:
-        """Count over total."""
-        if self._total == 0:
-            return Even(self._steps, self._size).prob(words)
-        known = words < len(self._counts)
-        return np.where(known, self._counts[np.where(known, words, 0)], 0) / self._total
-
-    def dense(self, size: int) -> Dense:
-        """Count over total, for every word."""
-        if self._total == 0:
-            return Even(self._steps, self._size).dense(size)
-        row = np.zeros(size)
-        row[: len(self._counts)] = self._counts[:size] / self._total
-        return np.tile(row, (self._steps, 1))
 
 
 @runtime_checkable
@@ -149,17 +127,10 @@ class Mixed(Distribution):
 
     def prob(self, words: Ids) -> Probs:
         """The weighted sum."""
-        columns = [part.prob(words) for part in self._parts]
-        mixed: Probs = np.stack(columns, axis=1) @ self._weights
+        mixed: Probs = np.stack([part.prob(words) for part in self._parts], 1) @ self._weights
         return mixed
 
     def dense(self, size: int) -> Dense:
         """The weighted sum, for every word."""
-        out: Dense = sum(
-            (
-                part.dense(size) * weight
-                for part, weight in zip(self._parts, self._weights, strict=True)
-            ),
-            start=np.zeros((1, 1)),
-        )
-        return out
+        pairs = zip(self._parts, self._weights, strict=True)
+        return sum((part.dense(size) * weight for part, weight in pairs), np.zeros((1, 1)))

@@ -8,10 +8,10 @@ import numpy as np
 
 from unbounded import _native
 from unbounded.experts.counts import check_inside
-from unbounded.experts.distribution import Dense, Distribution
+from unbounded.experts.distribution import Alike, Distribution
 from unbounded.experts.expert import Expert, learn_again
 from unbounded.growable_array import GrowableArray
-from unbounded.shapes import Float, Int32
+from unbounded.shapes import Int32
 from unbounded.states import Arrays
 from unbounded.types import Hidden, Ids, Probs
 
@@ -97,8 +97,14 @@ class NGram(Expert):
 
     def predict(self, hidden: Hidden) -> Distribution:
         """What followed the words read last; they are the same whatever the hidden state."""
-        tables = self._tables(self._contexts.copy())
-        return Backed(len(hidden), self.size, tables, _native.ngram_weigh(tables))
+        tables, size = self._tables(self._contexts.copy()), self.size
+        weights = _native.ngram_weigh(tables)
+
+        def ask(words: Ids) -> Probs:
+            ids = np.ascontiguousarray(words, np.int64)
+            return _native.ngram_ask(ids, size, tables, weights)
+
+        return Alike(len(hidden), ask)
 
     @property
     def context(self) -> Ids:
@@ -194,28 +200,6 @@ class NGram(Expert):
             for_nodes, for_heads, for_counts = self._room
             self._nodes, self._heads = for_nodes.resized(used), for_heads.resized(used)
             self._counts = for_counts.resized(rows)
-
-
-@final
-class Backed(Distribution):
-    """What a chain of contexts says, each backing off to the next shorter; alike at every step."""
-
-    def __init__(
-        self, steps: int, size: int, tables: Tables, weights: Float[np.ndarray, "orders 6"]
-    ) -> None:
-        self._steps = steps
-        self._size = size
-        self._tables = tables
-        self._weights = weights
-
-    def prob(self, words: Ids) -> Probs:
-        """The chain's probability of one word a step."""
-        ids = np.ascontiguousarray(words, np.int64)
-        return _native.ngram_ask(ids, self._size, self._tables, self._weights)
-
-    def dense(self, size: int) -> Dense:
-        """The chain's probability of every word."""
-        return np.tile(self.prob(np.arange(size)), (self._steps, 1))
 
 
 def _with_counts(

@@ -36,8 +36,10 @@ class Offline(Expert):
     It learns as a cache does until it is closed, and then never again.
     """
 
-    def __init__(self, memory: Datastore, size: int, *, k: int, part: slice = slice(None)) -> None:
-        self._make = partial(Cache, memory, size, k=k, part=part)
+    def __init__(
+        self, datastore: Datastore, size: int, *, k: int, part: slice = slice(None)
+    ) -> None:
+        self._make = partial(Cache, datastore, size, k=k, part=part)
         self.closed = False
         self.temperature = 1.0
         self.cache = self._make(kernel=softmax_kernel())

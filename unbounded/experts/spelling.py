@@ -10,7 +10,7 @@ from unbounded.corpus import Vocabulary
 from unbounded.corpus.tokenizer import LONGEST
 from unbounded.errors import CorpusError
 from unbounded.experts.counts import reaching
-from unbounded.experts.distribution import Dense, Distribution
+from unbounded.experts.distribution import Alike, Distribution
 from unbounded.experts.expert import Expert, learn_again
 from unbounded.shapes import Bool, Float, Int, UInt
 from unbounded.states import Arrays
@@ -134,7 +134,7 @@ class Spelling(Expert):
 
     def predict(self, hidden: Hidden) -> Distribution:
         """How every word is spelled; the same whatever the hidden state."""
-        return Spelled(self, len(hidden))
+        return Alike(len(hidden), self.ask)
 
     def score(self, hidden: Hidden, words: Ids) -> Probs:
         """Spell, look, learn, word by word."""
@@ -230,23 +230,6 @@ class Spelling(Expert):
             np.array(starts),
             np.frombuffer(bytes(shut), bool),
         )
-
-
-@final
-class Spelled(Distribution):
-    """How words are spelled, alike at every step; strings without a number have the rest."""
-
-    def __init__(self, spelling: Spelling, steps: int) -> None:
-        self._spelling = spelling
-        self._steps = steps
-
-    def prob(self, words: Ids) -> Probs:
-        """The probability of one word a step; zero for a number without a word."""
-        return self._spelling.ask(words)
-
-    def dense(self, size: int) -> Dense:
-        """The probability of each of the first `size` words; what is left is for all others."""
-        return np.tile(self._spelling.ask(np.arange(size)), (self._steps, 1))
 
 
 def _probs(logprobs: Probs, words: Written) -> Probs:

@@ -95,7 +95,7 @@ class Writer:
 
     def _empty(self) -> bool:
         caches = [e for e in self._online.experts.values() if isinstance(e, Cache)]
-        return not any(len(cache.memory) for cache in caches)
+        return not any(len(cache.datastore) for cache in caches)
 
 
 def _generate(lm: TransformerModel, ask: Ask, pieces: Any, **options: Any) -> Any:

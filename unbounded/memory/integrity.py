@@ -36,7 +36,7 @@ def stats(store: TextLog, learned: LearnedState, budget: Budget | None) -> dict[
         "words": len(vocabulary),
         "documents": int((catalog.words_left() > 0).sum()),
         "bytes_in_memory": {
-            **{name: cache.memory.bytes for name, cache in caches.items()},
+            **{name: cache.datastore.bytes for name, cache in caches.items()},
             "catalog": catalog.bytes,
         },
         "forgotten": catalog.gone,
@@ -84,8 +84,8 @@ def check(
     found = _check_files(store) if isinstance(store, Store) else []
     entries, where = store.catalog.entries, str(store.folder)
     for name, expert in learned.online.experts.items():
-        if isinstance(expert, Cache) and expert.memory.added != entries:
-            what = f"{name} has seen {expert.memory.added:,} entries, the journal {entries:,}"
+        if isinstance(expert, Cache) and expert.datastore.added != entries:
+            what = f"{name} has seen {expert.datastore.added:,} entries, the journal {entries:,}"
             found.append(Finding(where, what, _ANEW))
     unigram = learned.online.experts.get("unigram")
     counted = entries if unigram is None else int(unigram.state()["counts"].sum())

@@ -72,13 +72,13 @@ class LearnedState(Stateful):
     @property
     def entries(self) -> int:
         """How many words it has read."""
-        return self._cache.memory.added
+        return self._cache.datastore.added
 
     @property
     def bytes(self) -> int:
         """About what a snapshot of it takes."""
         experts = self.online.experts.values()
-        caches = sum(expert.memory.bytes for expert in experts if isinstance(expert, Cache))
+        caches = sum(expert.datastore.bytes for expert in experts if isinstance(expert, Cache))
         counts = sum(
             expert.bytes for expert in experts if isinstance(expert, NGram) and not expert.follows
         )
@@ -109,7 +109,7 @@ class LearnedState(Stateful):
         found = self.online.state(since)
         first = int(np.searchsorted(self._blocks.view[:, 0], since))
         blocks = self._blocks.view[first:]
-        datastore = self._cache.memory
+        datastore = self._cache.datastore
         if not len(blocks) or blocks[0, 0] != since or not isinstance(datastore, Local):
             raise NoDelta
         later = np.arange(blocks[0, 1], len(self.online.vocabulary))

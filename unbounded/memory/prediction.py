@@ -152,7 +152,7 @@ def _votes(model: OnlineModel, weights: np.ndarray, cited: Sequence[str]) -> _Vo
     """What the entries that the cited experts found say."""
     votes: _Votes = {}
     for (name, expert), weight in zip(model.experts.items(), weights.tolist(), strict=True):
-        if name in cited and isinstance(expert, Cache) and len(expert.memory):
+        if name in cited and isinstance(expert, Cache) and len(expert.datastore):
             found, shares = expert.recall(model.hidden)
             for entry, word, share in zip(
                 found.positions[0].tolist(),
@@ -173,8 +173,8 @@ def _add_counted(
     assert isinstance(cache, Cache)
     for name, expert in model.experts.items():
         # Where others write too there are no n-grams.
-        if isinstance(expert, NGram) and isinstance(cache.memory, Local):
-            places = occurrences(cache.memory.words, expert.context, word)
+        if isinstance(expert, NGram) and isinstance(cache.datastore, Local):
+            places = occurrences(cache.datastore.words, expert.context, word)
             for entry in places.tolist():
                 votes[entry] = votes.get(entry, 0.0) + prob * by[name] / len(places)
 
