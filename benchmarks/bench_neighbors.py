@@ -96,7 +96,7 @@ def search(
         rows = slice(start, start + BLOCK)
         keys = unit_length(hidden[rows])
         began = time.perf_counter()
-        said.append(lists.vote(keys, words[rows], known, k, *votes.settings))
+        said.append(lists.score(keys, words[rows], known, k, *votes.settings, learn=False))
         times.append((time.perf_counter() - began) / len(keys))
     return np.concatenate(said), float(np.median(times))
 

@@ -5,6 +5,7 @@
 // order, so a distance does not depend on who computes it.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -28,11 +29,8 @@ constexpr int kCentroidChunkWords = kCentroidWords * kChunk;
 constexpr uint32_t kHit = 0x80000000;       // on a kept position: its tag is the target's
 constexpr uint32_t kInfinity = 0x7F800000;  // the bits of a float32 infinity
 
-inline float as_float(uint32_t bits) {
-  float value;
-  std::memcpy(&value, &bits, sizeof value);
-  return value;
-}
+inline float as_float(uint32_t bits) { return std::bit_cast<float>(bits); }
+inline uint32_t as_bits(float value) { return std::bit_cast<uint32_t>(value); }
 
 // Up to four queries side by side.
 struct Tile {

@@ -326,7 +326,7 @@ void Search::each(Found found) const {
     Part part;
     part.columns = std::max(kRoom * k_ + kChunk, static_cast<size_t>(kSample));
     size_t columns = part.columns + 16;
-    uint32_t* room = scratch(2 * (stop - start) * columns);
+    uint32_t* room = scratch<uint32_t>(2 * (stop - start) * columns);
     for (size_t i = 0; i < stop - start; ++i)
       part.kept.push_back({room + 2 * i * columns, room + (2 * i + 1) * columns, 0, kInfinity});
     Visits visits = visits_of(start, stop);

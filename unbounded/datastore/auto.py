@@ -100,7 +100,7 @@ class Auto(Index):
             return super().vote(queries, words, known, k, votes)
         self._tag(known)
         came, asked = np.ascontiguousarray(words, np.int64), self._checked(queries, "queries")
-        return self._keys.vote(asked, came, known, k, *votes.settings)
+        return self._keys.score(asked, came, known, k, *votes.settings, learn=False)
 
     def _tag(self, known: Known) -> None:
         """Tell the lists the word of each entry, if they do not know them."""
