@@ -75,9 +75,9 @@ struct CodeKernels {
   // valid[q] entries that are below its limit. There must be room for a chunk more.
   void (*scan)(const uint32_t* chunk, const uint16_t* tags, const uint32_t* next, const Tile& tile,
                int many, const int64_t* valid, Kept* const* kept);
-  // Distances of all queries of a tile to a chunk of codes, or of centroids.
-  void (*distances)(const uint32_t* chunk, const Tile& tile, float* out);
-  void (*centroids)(const uint32_t* chunk, const Tile& tile, float* out, size_t stride);
+  // Distances of the tile's first `many` queries, or of all four, to a chunk of codes, or of centroids.
+  void (*distances)(const uint32_t* chunk, const Tile& tile, int many, float* out);
+  void (*centroids)(const uint32_t* chunk, const Tile& tile, int many, float* out, size_t stride);
   // How many of n are below a limit.
   size_t (*count_below)(const uint32_t* bits, size_t n, uint32_t limit);
   // Copies those with low <= bits < high and their companions; may write over all n places.

@@ -156,14 +156,12 @@ class QuantizedLists {
 
   // Become what wrote the state. The codes may be kept where they are, and changed.
   void load(const nb::dict& state) {
-    const auto array = [&]<class T, int N>(const char* name) { return Array<T, N>(state[name], name); };
-    const auto codes = array.operator()<uint32_t, 2>("codes");
-    const auto centroids = array.operator()<const uint32_t, 2>("centroids");
-    const auto next = array.operator()<const int32_t, 1>("next"), heads = array.operator()<const int32_t, 1>("heads"),
-               tails = array.operator()<const int32_t, 1>("tails");
-    const auto lengths = array.operator()<const int64_t, 1>("lengths"),
-               settled = array.operator()<const int64_t, 1>("settled"),
-               counts = array.operator()<const int64_t, 1>("counts");
+    const Array<uint32_t, 2> codes(state["codes"], "codes");
+    const Array<const uint32_t, 2> centroids(state["centroids"], "centroids");
+    const Array<const int32_t, 1> next(state["next"], "next"), heads(state["heads"], "heads"),
+        tails(state["tails"], "tails");
+    const Array<const int64_t, 1> lengths(state["lengths"], "lengths"), settled(state["settled"], "settled"),
+        counts(state["counts"], "counts");
     require(counts.size() == 3, "counts are not three numbers");
     const auto count = size_t(counts[0]), taken = size_t(counts[1]), some = (count + kChunk - 1) / kChunk;
     bool fits = count > 0 && taken <= codes.size(0) && codes.size(1) == kChunkWords && taken <= next.size() &&

@@ -45,6 +45,11 @@ inline void store(T* to, V v) {
 }
 
 // a b + c, rounded once where the processor can.
+template <class V>
+inline V fma(V a, V b, V c) {
+  return a * b + c;
+}
+
 inline Floats fma(Floats a, Floats b, Floats c) {
 #if defined(__AVX512F__)
   return _mm512_fmadd_ps(a, b, c);
@@ -132,19 +137,21 @@ inline Doubles exp(Doubles a) {
 
 inline Floats all(float x) { return x - Floats{}; }
 
-// e to the x, to 2e-7 of it; x is held between -87 and 88, where floats can say it.
-inline Floats exp(Floats x) {
-  x = min(max(x, all(-87.0f)), all(88.0f));
-  const Floats magic = all(12582912.0f);  // adding it rounds to a whole number
-  const Floats n = (x * 1.44269504f + magic) - magic;
-  Floats r = fma(n, all(-0.693359375f), x);
-  r = fma(n, all(2.12194440e-4f), r);
-  Floats p = all(1.9875691500e-4f);
+// e to the x for floats of any width, to 2e-7 of it; x is held between -87 and 88, where they can say it.
+template <class V>
+inline V exp(V x) {
+  typedef int32_t Whole __attribute__((vector_size(sizeof(V))));
+  const V zero{}, magic = zero + 12582912.0f;  // adding it rounds to a whole number
+  x = min(max(x, zero - 87.0f), zero + 88.0f);
+  const V n = (x * 1.44269504f + magic) - magic;
+  V r = fma(n, zero - 0.693359375f, x);
+  r = fma(n, zero + 2.12194440e-4f, r);
+  V p = zero + 1.9875691500e-4f;
   for (float c : {1.3981999507e-3f, 8.3334519073e-3f, 4.1665795894e-2f, 1.6666665459e-1f, 5.0000001201e-1f})
-    p = fma(p, r, all(c));
+    p = fma(p, r, zero + c);
   p = fma(p, r * r, r + 1.0f);
-  const Ints power = (__builtin_convertvector(n, Ints) + 127) << 23;
-  return p * load<Floats>(&power);
+  const Whole power = (__builtin_convertvector(n, Whole) + 127) << 23;
+  return p * load<V>(&power);
 }
 
 inline Floats sigmoid(Floats x) { return 1.0f / (1.0f + exp(-x)); }
