@@ -17,7 +17,7 @@ setup: .venv/ready
 # The extension again after an edit in native/ (what has not changed is not compiled again).
 native: setup
 
-# The datastore's test program under AddressSanitizer and UBSan; needs no Python.
+# The test program of all kernels under AddressSanitizer and UBSan; needs no Python.
 sanitize:
 	cmake -S . -B build/sanitize -DUNBOUNDED_TESTS=ON -DUNBOUNDED_SANITIZE=ON >/dev/null
 	cmake --build build/sanitize --parallel 2 >/dev/null

@@ -4,6 +4,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <stdexcept>
@@ -13,17 +14,16 @@ namespace unbounded {
 
 namespace nb = nanobind;
 
+// Refuses what does not fit together, in one line.
+inline void require(bool fits, const auto& otherwise) {
+  if (!fits) throw std::invalid_argument(otherwise);
+}
+
 template <class T>
-const char* type_name() {
-  if constexpr (std::is_same_v<T, float>) return "float32";
-  if constexpr (std::is_same_v<T, double>) return "float64";
-  if constexpr (std::is_same_v<T, int8_t>) return "int8";
-  if constexpr (std::is_same_v<T, uint8_t>) return "uint8";
-  if constexpr (std::is_same_v<T, int32_t>) return "int32";
-  if constexpr (std::is_same_v<T, uint32_t>) return "uint32";
-  if constexpr (std::is_same_v<T, int64_t>) return "int64";
-  if constexpr (std::is_same_v<T, uint64_t>) return "uint64";
-  return "another type";
+std::string type_name() {
+  if (std::is_same_v<T, bool>) return "bool";
+  const char* kind = std::is_floating_point_v<T> ? "float" : std::is_signed_v<T> ? "int" : "uint";
+  return kind + std::to_string(8 * sizeof(T));
 }
 
 // A C-contiguous array of N dimensions that Python keeps alive during the call. `const T` reads,
@@ -44,17 +44,16 @@ class Array {
     for (int axis = N - 1; axis >= 0; --axis) {
       shape_[axis] = found.shape(axis);
       if (stride && shape_[axis] > 1 && found.stride(axis) != stride) refuse(name, "not contiguous");
-      stride *= static_cast<int64_t>(shape_[axis]);
+      stride *= int64_t(shape_[axis]);
     }
-    if constexpr (!std::is_const_v<T>) {
-      nb::ndarray<> writable;
-      if (!nb::try_cast(object, writable, false)) refuse(name, "read-only");
-    }
+    nb::ndarray<> writable;
+    if (!std::is_const_v<T> && !nb::try_cast(object, writable, false)) refuse(name, "read-only");
     data_ = const_cast<T*>(static_cast<const Value*>(found.data()));
   }
 
   T* data() const { return data_; }
   size_t size(int axis = 0) const { return shape_[axis]; }
+  const std::array<size_t, N>& shape() const { return shape_; }
   T& operator[](size_t i) const { return data_[i]; }
   T* row(size_t i) const { return data_ + i * shape_[N - 1]; }
 
@@ -65,29 +64,58 @@ class Array {
                                 (N == 1 ? " dimension" : " dimensions"));
   }
 
-  T* data_ = nullptr;
-  std::array<size_t, N> shape_{};
+  T* data_;
+  std::array<size_t, N> shape_;
 };
 
+// The name of an argument as a part of its type.
+template <size_t N>
+struct Name {
+  constexpr Name(const char (&from)[N]) { std::copy_n(from, N, text); }
+  char text[N];
+};
+
+// An array as an argument of a function that Python calls.
+template <Name name, class T, int N>
+struct Arg : Array<T, N> {
+  explicit Arg(nb::handle object) : Array<T, N>(object, name.text) {}
+};
+
+template <class T>
+using Numpy = nb::ndarray<nb::numpy, T>;
+
 // A new numpy array of zeros that owns its memory.
-template <class T, int N>
-nb::ndarray<nb::numpy, T> new_array(const std::array<size_t, N>& shape) {
+template <class T, size_t N>
+Numpy<T> new_array(const size_t (&shape)[N]) {
   size_t size = 1;
   for (size_t each : shape) size *= each;
   T* data = new T[size ? size : 1]();
-  nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<T*>(p); });
-  return nb::ndarray<nb::numpy, T>(data, N, shape.data(), owner);
+  return Numpy<T>(data, N, shape, nb::capsule(data, [](void* p) noexcept { delete[] static_cast<T*>(p); }));
 }
 
 // The same array with the type that numpy itself gives to whole numbers of 64 bits; there are two
 // of that size, and checkers tell them apart.
-inline nb::object as_int64(const nb::ndarray<nb::numpy, int64_t>& array) {
-  return nb::cast(array).attr("view")("int64");
-}
-
-// Refuses arrays that do not fit together, in one line.
-inline void require(bool fits, const std::string& otherwise) {
-  if (!fits) throw std::invalid_argument(otherwise);
-}
+inline nb::object as_int64(const Numpy<int64_t>& array) { return nb::cast(array).attr("view")("int64"); }
 
 }  // namespace unbounded
+
+namespace nanobind::detail {
+
+// Any object is taken, and looked at where an exception may be thrown.
+template <unbounded::Name name, class T, int N>
+struct type_caster<unbounded::Arg<name, T, N>> {
+  using Value = unbounded::Arg<name, T, N>;
+  static constexpr auto Name = const_name("numpy.ndarray");
+  template <class>
+  using Cast = Value;
+  template <class>
+  bool can_cast() const { return true; }
+  bool from_python(handle from, uint32_t, cleanup_list*) noexcept {
+    object = from;
+    return true;
+  }
+  explicit operator Value() const { return Value(object); }
+  handle object;
+};
+
+}  // namespace nanobind::detail

@@ -2,38 +2,24 @@
 #include <cstring>
 
 #include "codes.h"
-
-#if defined(ISA_avx2) || defined(ISA_avx512)
-#include <immintrin.h>
-#endif
+#include "lanes.h"
 
 namespace unbounded::ISA {
 namespace {
 
-typedef float Floats __attribute__((vector_size(64)));
-typedef int32_t Ints __attribute__((vector_size(64)));
+// Sixteen lanes, whatever the registers hold.
+typedef float Floats16 __attribute__((vector_size(64)));
+typedef int32_t Ints16 __attribute__((vector_size(64)));
 typedef uint32_t Words __attribute__((vector_size(64)));
 typedef uint16_t Tags __attribute__((vector_size(32)));
 
-template <class T>
-inline T load(const void* from) {
-  T value;
-  std::memcpy(&value, from, sizeof value);
-  return value;
-}
-
-template <class T>
-inline void store(void* to, const T& value) {
-  std::memcpy(to, &value, sizeof value);
-}
-
 // Products and sums by themselves, not fused: the same bits everywhere.
 void project(const float* key, const float* mean, const float* axes, size_t width, float* along) {
-  Floats sums[kPadded / 16] = {};
+  Floats16 sums[kPadded / 16] = {};
   for (size_t i = 0; i < width; ++i) {
     float value = key[i] - mean[i];
     for (int part = 0; part < kPadded / 16; ++part)
-      sums[part] += value * load<Floats>(axes + i * kPadded + 16 * part);
+      sums[part] += value * load<Floats16>(axes + i * kPadded + 16 * part);
   }
   for (int part = 0; part < kPadded / 16; ++part) store(along + 16 * part, sums[part]);
 }
@@ -45,7 +31,7 @@ inline void fetch(const uint32_t* line) { __builtin_prefetch(line, 0, 3); }
 #if defined(ISA_avx512)
 
 template <int kQueries, bool kCentroid>
-inline void products(const uint32_t* group, const Tile& tile, Ints* sums) {
+inline void products(const uint32_t* group, const Tile& tile, Ints16* sums) {
   const __m512i low = _mm512_set1_epi32(0x0F0F0F0F);
   __m512i total[kQueries], other[kQueries];
   for (int q = 0; q < kQueries; ++q) total[q] = other[q] = _mm512_setzero_si512();
@@ -67,7 +53,7 @@ inline void products(const uint32_t* group, const Tile& tile, Ints* sums) {
         other[q] = _mm512_dpbusd_epi32(other[q], second, _mm512_set1_epi32(load<int32_t>(axes + 4)));
     }
   }
-  for (int q = 0; q < kQueries; ++q) sums[q] = (Ints)_mm512_add_epi32(total[q], other[q]);
+  for (int q = 0; q < kQueries; ++q) sums[q] = (Ints16)_mm512_add_epi32(total[q], other[q]);
 }
 
 #else
@@ -75,48 +61,35 @@ inline void products(const uint32_t* group, const Tile& tile, Ints* sums) {
 // Sums of twelve products of four bits and eight fit into sixteen bits; then they are folded.
 constexpr int kStretch = 3;
 
-#if defined(ISA_avx2)
-typedef __m256i Shorts;
-inline Shorts multiply(Shorts levels, int32_t axes) {
-  return _mm256_maddubs_epi16(levels, _mm256_set1_epi32(axes));
-}
-inline Shorts add(Shorts a, Shorts b) { return _mm256_add_epi16(a, b); }
-inline Shorts nibbles(Shorts packed, bool upper) {
-  return _mm256_and_si256(upper ? _mm256_srli_epi32(packed, 4) : packed,
-                          _mm256_set1_epi32(0x0F0F0F0F));
-}
-inline Shorts fold(Shorts sums, int weight) {
-  return _mm256_madd_epi16(sums, _mm256_set1_epi16(static_cast<int16_t>(weight)));
-}
-#else
 typedef int16_t Shorts __attribute__((vector_size(32)));
+typedef int32_t Sums __attribute__((vector_size(32)));
 typedef uint32_t Packed __attribute__((vector_size(32)));
-typedef int32_t Longs __attribute__((vector_size(32)));
-inline Shorts multiply(Shorts levels, int32_t axes) {
-  Shorts asked = (Shorts)(Longs{} + axes);
-  return (levels & 255) * ((asked << 8) >> 8) + ((levels >> 8) & 255) * (asked >> 8);
-}
-inline Shorts add(Shorts a, Shorts b) { return a + b; }
-inline Shorts nibbles(Shorts packed, bool upper) {
-  return (Shorts)(((Packed)packed >> (upper ? 4 : 0)) & 0x0F0F0F0F);
-}
-inline Shorts fold(Shorts sums, int weight) {
-  Longs both = (Longs)sums;
-  return (Shorts)((((both << 16) >> 16) + (both >> 16)) * weight);
-}
-#endif
-inline Shorts add_long(Shorts a, Shorts b) {
+
+// Products of bytes, two of them in each sum.
+inline Shorts multiply(Packed levels, int32_t axes) {
+  const Sums asked = Sums{} + axes;
 #if defined(ISA_avx2)
-  return _mm256_add_epi32(a, b);
+  return (Shorts)_mm256_maddubs_epi16((__m256i)levels, (__m256i)asked);
 #else
-  return (Shorts)((Longs)a + (Longs)b);
+  const Shorts a = (Shorts)levels, b = (Shorts)asked;
+  return (a & 255) * ((b << 8) >> 8) + ((a >> 8) & 255) * (b >> 8);
+#endif
+}
+
+// Two sums in each, times a weight.
+inline Sums fold(Shorts sums, int16_t weight) {
+#if defined(ISA_avx2)
+  return (Sums)_mm256_madd_epi16((__m256i)sums, _mm256_set1_epi16(weight));
+#else
+  const Sums both = (Sums)sums;
+  return (((both << 16) >> 16) + (both >> 16)) * weight;
 #endif
 }
 
 template <int kQueries, bool kCentroid>
-inline void products(const uint32_t* group, const Tile& tile, Ints* sums) {
+inline void products(const uint32_t* group, const Tile& tile, Ints16* sums) {
   constexpr int words = kCentroid ? kAxes / 4 : kAxes / 8;
-  Shorts total[kQueries][2] = {};
+  Sums total[kQueries][2] = {};
   // Eight bits in two goes: there are registers for the sums of one.
   for (int go = 0; go < (kCentroid ? 2 : 1); ++go) {
     for (int start = 0; start < words; start += kCentroid ? 2 * kStretch : kStretch) {
@@ -125,48 +98,26 @@ inline void products(const uint32_t* group, const Tile& tile, Ints* sums) {
       for (int w = start; w < start + (kCentroid ? 2 * kStretch : kStretch); ++w)
         for (int upper = kCentroid ? go : 0; upper < (kCentroid ? go + 1 : 2); ++upper)
           for (int side = 0; side < 2; ++side) {
-            Shorts levels = nibbles(load<Shorts>(group + w * kGroup + 8 * side), upper);
+            Packed levels = load<Packed>(group + w * kGroup + 8 * side) >> (upper ? 4 : 0) & 0x0F0F0F0F;
 #pragma GCC unroll 4
             for (int q = 0; q < kQueries; ++q) {
               int32_t axes = load<int32_t>(tile.axes[q] + (kCentroid ? 4 * w : 8 * w + 4 * upper));
-              some[q][side] = add(some[q][side], multiply(levels, axes));
+              some[q][side] += multiply(levels, axes);
             }
           }
       for (int q = 0; q < kQueries; ++q)
         for (int side = 0; side < 2; ++side)
-          total[q][side] =
-              add_long(total[q][side], fold(some[q][side], kCentroid && go == 1 ? 16 : 1));
+          total[q][side] += fold(some[q][side], kCentroid && go == 1 ? 16 : 1);
     }
   }
-  for (int q = 0; q < kQueries; ++q) std::memcpy(&sums[q], total[q], sizeof(Ints));
+  for (int q = 0; q < kQueries; ++q) std::memcpy(&sums[q], total[q], sizeof(Ints16));
 }
 
 #endif
 
-inline Floats squared(Ints sums, Floats lengths, float offset, float scale) {
-  Floats found = (offset + lengths) - scale * __builtin_convertvector(sums, Floats);
-  return found > 0 ? found : Floats{};
-}
-
-// Appends those lanes of two groups of words that the mask names.
-inline void append(Words bits, Words positions, uint32_t mask, Kept& kept) {
-#if defined(ISA_avx512)
-  __m512i some = _mm512_maskz_compress_epi32(static_cast<__mmask16>(mask), (__m512i)bits);
-  __m512i where = _mm512_maskz_compress_epi32(static_cast<__mmask16>(mask), (__m512i)positions);
-  _mm512_storeu_si512(kept.bits + kept.count, some);
-  _mm512_storeu_si512(kept.positions + kept.count, where);
-  kept.count += __builtin_popcount(mask);
-#else
-  uint32_t* to_bits = kept.bits + kept.count;
-  uint32_t* to_positions = kept.positions + kept.count;
-  int count = 0;
-  for (int lane = 0; lane < 16; ++lane) {
-    to_bits[count] = bits[lane];
-    to_positions[count] = positions[lane];
-    count += (mask >> lane) & 1;
-  }
-  kept.count += count;
-#endif
+inline Floats16 squared(Ints16 sums, Floats16 lengths, float offset, float scale) {
+  Floats16 found = (offset + lengths) - scale * __builtin_convertvector(sums, Floats16);
+  return found > 0 ? found : Floats16{};
 }
 
 #if defined(ISA_avx2)
@@ -180,41 +131,37 @@ struct Orders {
   }
 };
 constexpr Orders kOrders;
-
-inline void append_half(__m256i bits, __m256i positions, uint32_t mask, Kept& kept) {
-  __m256i order = load<__m256i>(kOrders.lanes[mask]);
-  store(kept.bits + kept.count, _mm256_permutevar8x32_epi32(bits, order));
-  store(kept.positions + kept.count, _mm256_permutevar8x32_epi32(positions, order));
-  kept.count += __builtin_popcount(mask);
-}
 #endif
 
 // Keeps of sixteen those that are in [low, high), and only the first `valid`.
-inline void keep_group(Words bits, Words companions, uint32_t low, uint32_t high, int64_t valid,
-                       Kept& kept) {
+inline void keep_group(Words bits, Words companions, uint32_t low, uint32_t high, int64_t valid, Kept& kept) {
+#if defined(ISA_avx512) || defined(ISA_avx2)
+  const uint32_t first = valid < 16 ? (1u << (valid < 0 ? 0 : valid)) - 1 : 0xFFFF;
+#endif
 #if defined(ISA_avx512)
-  __mmask16 mask = _mm512_cmplt_epu32_mask((__m512i)bits, _mm512_set1_epi32((int)high)) &
-                   _mm512_cmpge_epu32_mask((__m512i)bits, _mm512_set1_epi32((int)low));
-  if (valid < 16) mask &= static_cast<__mmask16>((1u << (valid < 0 ? 0 : valid)) - 1);
-  append(bits, companions, mask, kept);
+  const auto mask = static_cast<__mmask16>(_mm512_cmplt_epu32_mask((__m512i)bits, _mm512_set1_epi32((int)high)) &
+                                           _mm512_cmpge_epu32_mask((__m512i)bits, _mm512_set1_epi32((int)low)) & first);
+  store(kept.bits + kept.count, _mm512_maskz_compress_epi32(mask, (__m512i)bits));
+  store(kept.positions + kept.count, _mm512_maskz_compress_epi32(mask, (__m512i)companions));
+  kept.count += __builtin_popcount(mask);
 #elif defined(ISA_avx2)
   // Distances are not negative and limits at most infinity, so bits may be taken for signed.
-  __m256i both[2], where[2];
-  std::memcpy(both, &bits, sizeof bits);
-  std::memcpy(where, &companions, sizeof where);
-  uint32_t first = valid < 16 ? (1u << (valid < 0 ? 0 : valid)) - 1 : 0xFFFF;
   for (int side = 0; side < 2; ++side) {
-    __m256i inside = _mm256_andnot_si256(
-        _mm256_cmpgt_epi32(_mm256_set1_epi32((int)low), both[side]),
-        _mm256_cmpgt_epi32(_mm256_set1_epi32((int)high), both[side]));
-    uint32_t mask = _mm256_movemask_ps(_mm256_castsi256_ps(inside)) & (first >> (8 * side)) & 255;
-    append_half(both[side], where[side], mask, kept);
+    const auto half = [&](const Words& all) { return load<__m256i>(reinterpret_cast<const __m256i*>(&all) + side); };
+    const __m256i inside = _mm256_andnot_si256(_mm256_cmpgt_epi32(_mm256_set1_epi32((int)low), half(bits)),
+                                               _mm256_cmpgt_epi32(_mm256_set1_epi32((int)high), half(bits)));
+    const uint32_t mask = _mm256_movemask_ps(_mm256_castsi256_ps(inside)) & (first >> (8 * side)) & 255;
+    const __m256i order = load<__m256i>(kOrders.lanes[mask]);
+    store(kept.bits + kept.count, _mm256_permutevar8x32_epi32(half(bits), order));
+    store(kept.positions + kept.count, _mm256_permutevar8x32_epi32(half(companions), order));
+    kept.count += __builtin_popcount(mask);
   }
 #else
-  uint32_t mask = 0;
-  for (int lane = 0; lane < 16 && lane < valid; ++lane)
-    mask |= static_cast<uint32_t>(bits[lane] >= low && bits[lane] < high) << lane;
-  append(bits, companions, mask, kept);
+  for (int lane = 0; lane < 16; ++lane) {
+    kept.bits[kept.count] = bits[lane];
+    kept.positions[kept.count] = companions[lane];
+    kept.count += (bits[lane] >= low) & (bits[lane] < high) & (lane < valid);
+  }
 #endif
 }
 
@@ -225,13 +172,13 @@ void scan_by(const uint32_t* chunk, const uint16_t* tags, const uint32_t* next, 
     const uint32_t* group = chunk + g * kGroup * kWords;
     // The chunk that follows lies anywhere: to wait for it would take longer than all this.
     for (int line = 0; line < kWords; ++line) fetch(next + (g * kWords + line) * kGroup);
-    Ints sums[kQueries];
+    Ints16 sums[kQueries];
     products<kQueries, false>(group, tile, sums);
-    Floats lengths = load<Floats>(group + kLength * kGroup);
+    Floats16 lengths = load<Floats16>(group + kLength * kGroup);
     Words positions = load<Words>(group + kPosition * kGroup);
     Words tag = __builtin_convertvector(load<Tags>(tags + g * kGroup), Words);
     for (int q = 0; q < kQueries; ++q) {
-      Floats found = squared(sums[q], lengths, tile.offset[q], tile.scale[q]);
+      Floats16 found = squared(sums[q], lengths, tile.offset[q], tile.scale[q]);
       Words hit = (Words)(tag == tile.target[q]) & kHit;
       keep_group((Words)found, positions | hit, 0, kept[q]->limit, valid[q] - g * kGroup, *kept[q]);
     }
@@ -248,39 +195,32 @@ void scan(const uint32_t* chunk, const uint16_t* tags, const uint32_t* next, con
   }
 }
 
-template <bool kCentroid>
+template <bool kCentroid, int kQueries>
 void distances_by(const uint32_t* chunk, const Tile& tile, float* out, size_t stride) {
   constexpr int words = kCentroid ? kCentroidWords : kWords;
   constexpr int length = kCentroid ? kCentroidWords - 1 : kLength;
   for (int g = 0; g < kChunk / kGroup; ++g) {
     const uint32_t* group = chunk + g * kGroup * words;
-    Ints sums[kTile];
-    products<kTile, kCentroid>(group, tile, sums);
-    Floats lengths = load<Floats>(group + length * kGroup);
-    for (int q = 0; q < kTile; ++q)
-      store(out + q * stride + g * kGroup,
-            squared(sums[q], lengths, tile.offset[q], tile.scale[q]));
+    Ints16 sums[kQueries];
+    products<kQueries, kCentroid>(group, tile, sums);
+    Floats16 lengths = load<Floats16>(group + length * kGroup);
+    for (int q = 0; q < kQueries; ++q)
+      store(out + q * stride + g * kGroup, squared(sums[q], lengths, tile.offset[q], tile.scale[q]));
   }
 }
 
-void distances(const uint32_t* chunk, const Tile& tile, float* out) {
-  distances_by<false>(chunk, tile, out, kChunk);
+void distances(const uint32_t* chunk, const Tile& tile, int many, float* out) {
+  return (many == 1 ? distances_by<false, 1> : distances_by<false, kTile>)(chunk, tile, out, kChunk);
 }
 
-void centroids(const uint32_t* chunk, const Tile& tile, float* out, size_t stride) {
-  distances_by<true>(chunk, tile, out, stride);
+void centroids(const uint32_t* chunk, const Tile& tile, int many, float* out, size_t stride) {
+  return (many == 1 ? distances_by<true, 1> : distances_by<true, kTile>)(chunk, tile, out, stride);
 }
 
 size_t count_below(const uint32_t* bits, size_t n, uint32_t limit) {
-  size_t count = 0, i = 0;
-#if defined(ISA_avx512)
-  const __m512i limits = _mm512_set1_epi32((int)limit);
-  for (; i + 16 <= n; i += 16)
-    count += __builtin_popcount(_mm512_cmplt_epu32_mask(_mm512_loadu_si512(bits + i), limits));
-#endif
-  uint32_t rest = 0;
-  for (; i < n; ++i) rest += bits[i] < limit;
-  return count + rest;
+  uint32_t count = 0;
+  for (size_t i = 0; i < n; ++i) count += bits[i] < limit;
+  return count;
 }
 
 size_t keep(const uint32_t* bits, const uint32_t* companions, size_t n, uint32_t low, uint32_t high,
@@ -297,27 +237,6 @@ size_t keep(const uint32_t* bits, const uint32_t* companions, size_t n, uint32_t
   return static_cast<size_t>(kept.count);
 }
 
-// e^x for -104 < x <= 0 to 2e-7 of it, and nothing below: 2^n times a polynomial in [-0.35, 0.35].
-inline Floats exponential(Floats x) {
-  const Floats floor = Floats{} - 87.0f;
-  Floats inside = x > floor ? x : floor;
-  Floats n = inside * 1.44269504f;
-  // Round to the nearest by adding and taking away what has no room for fractions.
-  n = (n + 12582912.0f) - 12582912.0f;
-  Floats r = inside - n * 0.693359375f;
-  r = r + n * 2.12194440e-4f;
-  Floats p = Floats{} + 1.9875691500e-4f;
-  p = p * r + 1.3981999507e-3f;
-  p = p * r + 8.3334519073e-3f;
-  p = p * r + 4.1665795894e-2f;
-  p = p * r + 1.6666665459e-1f;
-  p = p * r + 5.0000001201e-1f;
-  Floats e = p * (r * r) + r + 1.0f;
-  Ints power = (__builtin_convertvector(n, Ints) + 127) << 23;
-  e = e * (Floats)power;
-  return x > floor ? e : Floats{};
-}
-
 // The lanes whose highest bit is set.
 inline uint32_t high_bits(Words words) {
 #if defined(ISA_avx512)
@@ -330,10 +249,10 @@ inline uint32_t high_bits(Words words) {
 }
 
 void vote(const Ballot& b, double* hits, double* totals) {
-  typedef double Doubles __attribute__((vector_size(64)));
+  typedef double Doubles8 __attribute__((vector_size(64)));
   typedef float Half __attribute__((vector_size(32)));
   constexpr int kMost = 8;
-  Doubles sums[kMost] = {};
+  Doubles8 sums[kMost] = {};
   double found[kMost] = {};
   uint32_t rest_bits[16], rest_positions[16];
   for (size_t i = 0; i < b.count; i += 16) {
@@ -347,10 +266,13 @@ void vote(const Ballot& b, double* hits, double* totals) {
     }
     Words far = load<Words>(bits), said = load<Words>(positions), where = said & ~kHit;
     Words counted = (Words)((far < b.last_bits) | ((far == b.last_bits) & (where <= b.last_position)));
-    Floats weight = b.gaussian ? exponential((b.nearest - (Floats)far) * b.scale)
-                               : 1.0f - (Floats)far * b.scale;
-    weight = weight > 0 ? weight : Floats{};
-    weight = (Floats)((Words)weight & counted);
+    Floats16 weight = 1.0f - (Floats16)far * b.scale;
+    if (b.gaussian) {
+      const Floats16 x = (b.nearest - (Floats16)far) * b.scale;
+      weight = x > -87.0f ? exp(x) : Floats16{};
+    }
+    weight = weight > 0 ? weight : Floats16{};
+    weight = (Floats16)((Words)weight & counted);
     // Words lie anywhere in memory: only those of which the tag is right are looked at.
     uint32_t same = high_bits(said & counted);
     for (uint32_t rest = same; rest; rest &= rest - 1) {
@@ -362,8 +284,8 @@ void vote(const Ballot& b, double* hits, double* totals) {
     for (int j = 0; j < b.kernels; ++j) {
       float lanes[16];
       store(lanes, weight);
-      sums[j] += __builtin_convertvector(load<Half>(lanes), Doubles) +
-                 __builtin_convertvector(load<Half>(lanes + 8), Doubles);
+      sums[j] += __builtin_convertvector(load<Half>(lanes), Doubles8) +
+                 __builtin_convertvector(load<Half>(lanes + 8), Doubles8);
       for (uint32_t rest = same; rest; rest &= rest - 1)
         found[j] += static_cast<double>(lanes[__builtin_ctz(rest)]);
       weight = weight * weight;

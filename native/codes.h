@@ -5,6 +5,7 @@
 // order, so a distance does not depend on who computes it.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -28,11 +29,8 @@ constexpr int kCentroidChunkWords = kCentroidWords * kChunk;
 constexpr uint32_t kHit = 0x80000000;       // on a kept position: its tag is the target's
 constexpr uint32_t kInfinity = 0x7F800000;  // the bits of a float32 infinity
 
-inline float as_float(uint32_t bits) {
-  float value;
-  std::memcpy(&value, &bits, sizeof value);
-  return value;
-}
+inline float as_float(uint32_t bits) { return std::bit_cast<float>(bits); }
+inline uint32_t as_bits(float value) { return std::bit_cast<uint32_t>(value); }
 
 // Up to four queries side by side.
 struct Tile {
@@ -77,9 +75,9 @@ struct CodeKernels {
   // valid[q] entries that are below its limit. There must be room for a chunk more.
   void (*scan)(const uint32_t* chunk, const uint16_t* tags, const uint32_t* next, const Tile& tile,
                int many, const int64_t* valid, Kept* const* kept);
-  // Distances of all queries of a tile to a chunk of codes, or of centroids.
-  void (*distances)(const uint32_t* chunk, const Tile& tile, float* out);
-  void (*centroids)(const uint32_t* chunk, const Tile& tile, float* out, size_t stride);
+  // Distances of the tile's first `many` queries, or of all four, to a chunk of codes, or of centroids.
+  void (*distances)(const uint32_t* chunk, const Tile& tile, int many, float* out);
+  void (*centroids)(const uint32_t* chunk, const Tile& tile, int many, float* out, size_t stride);
   // How many of n are below a limit.
   size_t (*count_below)(const uint32_t* bits, size_t n, uint32_t limit);
   // Copies those with low <= bits < high and their companions; may write over all n places.

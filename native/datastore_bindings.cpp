@@ -1,52 +1,77 @@
-// Lists of codes for Python: arrays in, arrays out.
-#include <nanobind/nanobind.h>
+// Lists of codes, exact search and votes for Python.
 #include <nanobind/stl/string.h>
 
 #include <cmath>
-#include <algorithm>
 
 #include "arrays.h"
 #include "exact.h"
+#include "merging.h"
 #include "search.h"
 
 namespace unbounded {
 namespace {
 
-using nb::handle;
+using std::to_string;
+using Keys = Arg<"keys", const float, 2>;
+using Queries = Arg<"queries", const float, 2>;
+using Words = Arg<"words", const int64_t, 1>;
+using Bounds = Arg<"low and high", const int64_t, 1>;
+using Squared = Arg<"squared", const float, 2>;
 
 Votes votes_of(bool gaussian, float sharpness, float bandwidth, int kernels) {
   require(kernels > 0 && kernels <= 8 && sharpness > 0 && bandwidth >= 0, "no such kernel of votes");
   return {gaussian, sharpness, bandwidth, kernels};
 }
 
+void require_k(int64_t k) { require(k > 0, "k is " + to_string(k) + "; a search needs at least 1 neighbour"); }
+
+void require_as_many(size_t words, size_t entries, const char* of) {
+  require(words == entries, to_string(words) + " words for " + to_string(entries) + of);
+}
+
+template <class Values>
+auto copied(const Values& values) {
+  auto array = new_array<typename Values::value_type>({values.size()});
+  std::copy(values.begin(), values.end(), array.data());
+  return array;
+}
+
+// Rows of `width` out of one vector.
+template <class T>
+Numpy<T> rows_of(const std::vector<T>& values, size_t width) {
+  auto array = new_array<T>({values.size() / width, width});
+  std::copy(values.begin(), values.end(), array.data());
+  return array;
+}
+
 // Lists, and a log of the codes that came since a delta was last asked for, once one was.
 class QuantizedLists {
  public:
   QuantizedLists(const QuantizedLists&) = delete;
-  QuantizedLists(handle mean, handle axes, handle steps, int64_t split_every, int64_t candidates, int64_t fewest,
+  QuantizedLists(const Arg<"mean", const float, 1>& mean, const Arg<"axes", const float, 2>& axes,
+                 const Arg<"steps", const float, 1>& steps, int64_t split_every, int64_t candidates, int64_t fewest,
                  int64_t stretches)
       : lists(quantizer(mean, axes, steps), {split_every, candidates, fewest, stretches}) {
-    require(std::min({split_every, candidates, fewest, stretches}) > 0, "split_every, candidates, fewest and stretches must be at least 1");
+    require(std::min({split_every, candidates, fewest, stretches}) > 0,
+            "split_every, candidates, fewest and stretches must be at least 1");
   }
 
-  static Quantizer quantizer(handle mean, handle axes, handle steps) {
-    Array<const float, 1> means(mean, "mean"), step(steps, "steps");
-    Array<const float, 2> axis(axes, "axes");
-    require(means.size() > 0 && axis.size(0) == means.size() && axis.size(1) == kAxes && step.size() == kAxes,
+  static Quantizer quantizer(const Array<const float, 1>& mean, const Array<const float, 2>& axes,
+                             const Array<const float, 1>& steps) {
+    require(mean.size() > 0 && axes.size(0) == mean.size() && axes.size(1) == kAxes && steps.size() == kAxes,
             "axes are not a row of 120 for each of the mean's dimensions, with 120 steps");
-    return Quantizer(means.data(), axis.data(), step.data(), means.size());
+    return Quantizer(mean.data(), axes.data(), steps.data(), mean.size());
   }
 
-  Array<const float, 2> keys(handle rows, const char* name) const {
-    Array<const float, 2> found(rows, name);
-    require(found.size(1) == lists.quantizer().width(),
-            std::string(name) + " are " + std::to_string(found.size(1)) + " wide, these lists hold keys " +
-                std::to_string(lists.quantizer().width()) + " wide");
+  size_t width() const { return lists.quantizer().width(); }
+
+  void require_keys(const Array<const float, 2>& keys) const {
+    require(keys.size(1) == width(), "keys are " + to_string(keys.size(1)) + " wide, these lists hold keys " +
+                                         to_string(width()) + " wide");
     // What is not finite stays so when it is multiplied by nothing and added up.
     float sum = 0;
-    for (size_t i = 0; i < found.size(0) * found.size(1); ++i) sum += 0.0f * found[i];
-    require(sum == 0, std::string(name) + " are not all finite");
-    return found;
+    for (size_t i = 0; i < keys.size(0) * keys.size(1); ++i) sum += 0.0f * keys[i];
+    require(sum == 0, "keys are not all finite");
   }
 
   void append(Coded& coded, const std::vector<int32_t>& to, const int64_t* words) {
@@ -57,123 +82,113 @@ class QuantizedLists {
     }
   }
 
-  void add(handle rows, handle words) {
-    auto block = keys(rows, "keys");
-    Array<const int64_t, 1> came(words, "words");
-    require(came.size() == block.size(), std::to_string(came.size()) + " words for " + std::to_string(block.size()) + " keys");
+  void add(const Keys& keys, const Words& words) {
+    require_keys(keys);
+    require_as_many(words.size(), keys.size(), " keys");
     nb::gil_scoped_release release;
-    for (size_t start = 0; start < block.size();) {
-      size_t n = std::min<size_t>(block.size() - start, lists.room());
-      Coded coded = encode(lists.quantizer(), block.row(start), n);
-      append(coded, lists.assign(coded), came.data() + start);
+    for (size_t start = 0; start < keys.size();) {
+      size_t n = std::min<size_t>(keys.size() - start, lists.room());
+      Coded coded = encode(lists.quantizer(), keys.row(start), n);
+      append(coded, lists.assign(coded), words.data() + start);
       start += n;
     }
   }
 
   // Neighbours of each row; with `own_past` as if each had been added after it was searched for.
-  nb::tuple search(handle rows, int64_t k, bool own_past) {
-    auto block = keys(rows, "queries");
-    size_t n = block.size();
-    int64_t seen = lists.entries() + (own_past && n ? static_cast<int64_t>(n) - 1 : 0);
-    require(k > 0, "k is " + std::to_string(k) + "; a search needs at least 1 neighbour");
-    k = std::min(k, seen);
-    auto squared = new_array<float, 2>({n, static_cast<size_t>(k)});
-    auto positions = new_array<int64_t, 2>({n, static_cast<size_t>(k)});
+  nb::tuple search(const Queries& queries, int64_t k, bool own_past) {
+    require_keys(queries);
+    require_k(k);
+    const size_t n = queries.size();
+    k = std::min(k, lists.entries() + (own_past && n ? int64_t(n) - 1 : 0));
+    auto squared = new_array<float>({n, size_t(k)});
+    auto positions = new_array<int64_t>({n, size_t(k)});
     if (n) {
       nb::gil_scoped_release release;
-      Coded coded = encode(lists.quantizer(), block.data(), n);
+      Coded coded = encode(lists.quantizer(), queries.data(), n);
       Search found(lists, coded, k, own_past, nullptr);
       if (k) found.neighbours(squared.data(), positions.data());
     }
     return nb::make_tuple(squared, as_int64(positions));
   }
 
-  // Each kernel's probability of each word just before it came; then add the keys.
-  nb::ndarray<nb::numpy, double> score(handle rows, handle words, handle known_words, int64_t k, bool gaussian,
-                                       float sharpness, float bandwidth, int kernels) {
-    return count(rows, words, known_words, k, votes_of(gaussian, sharpness, bandwidth, kernels), true);
-  }
-
-  // What entries vote for without a look at the other queries; changes nothing.
-  nb::ndarray<nb::numpy, double> vote(handle rows, handle words, handle known_words, int64_t k, bool gaussian,
-                                      float sharpness, float bandwidth, int kernels) {
-    return count(rows, words, known_words, k, votes_of(gaussian, sharpness, bandwidth, kernels), false);
-  }
-
-  nb::ndarray<nb::numpy, double> count(handle rows, handle words, handle known_words, int64_t k, const Votes& votes, bool learn) {
-    auto block = keys(rows, "keys");
-    Array<const int64_t, 1> targets(words, "words");
-    Array<const int32_t, 1> known(known_words, "known_words");
-    size_t n = block.size();
-    require(targets.size() == n, std::to_string(targets.size()) + " words for " + std::to_string(n) + " keys");
-    require(static_cast<int64_t>(known.size()) == lists.entries(),
-            std::to_string(known.size()) + " known words for " + std::to_string(lists.entries()) + " entries");
-    require(k > 0, "k is " + std::to_string(k) + "; a search needs at least 1 neighbour");
-    require(!learn || static_cast<int64_t>(n) <= lists.room(), "the block is longer than there is room for");
-    auto shares = new_array<double, 2>({n, static_cast<size_t>(votes.kernels)});
+  // Each kernel's probability of each word just before it came; then add the keys. Unless it is to
+  // `learn`: then the other queries are not looked at, and nothing changes.
+  Numpy<double> score(const Keys& keys, const Words& words, const Arg<"known_words", const int32_t, 1>& known,
+                      int64_t k, bool gaussian, float sharpness, float bandwidth, int kernels, bool learn) {
+    const Votes votes = votes_of(gaussian, sharpness, bandwidth, kernels);
+    const auto n = int64_t(keys.size());
+    require_keys(keys);
+    require_k(k);
+    require_as_many(words.size(), keys.size(), " keys");
+    require_as_many(known.size(), size_t(lists.entries()), " entries");
+    require(!learn || n <= lists.room(), "the block is longer than there is room for");
+    auto shares = new_array<double>({keys.size(), size_t(kernels)});
     if (n) {
       nb::gil_scoped_release release;
-      Coded coded = encode(lists.quantizer(), block.data(), n);
-      Search found(lists, coded, std::min(k, lists.entries() + (learn ? static_cast<int64_t>(n) - 1 : 0)), learn, targets.data());
+      Coded coded = encode(lists.quantizer(), keys.data(), keys.size());
+      Search found(lists, coded, std::min(k, lists.entries() + (learn ? n - 1 : 0)), learn, words.data());
       found.score(votes, known.data(), shares.data());
-      if (learn) append(coded, found.nearest_lists(), targets.data());
+      if (learn) append(coded, found.nearest_lists(), words.data());
     }
     return shares;
   }
 
   // The state, as it lies on disk.
   nb::dict state() const {
-    size_t taken = lists.next.size(), width = lists.quantizer().width();
-    auto codes = new_array<uint32_t, 2>({taken, kChunkWords});
+    const Quantizer& quantizer = lists.quantizer();
+    const size_t taken = lists.next.size();
+    auto codes = new_array<uint32_t>({taken, kChunkWords});
     for (size_t chunk = 0; chunk < taken; ++chunk)
       std::copy_n(lists.chunks[chunk], kChunkWords, codes.data() + chunk * kChunkWords);
-    auto axes = new_array<float, 2>({width, kAxes});
-    for (size_t i = 0; i < width; ++i)
-      std::copy_n(lists.quantizer().axes() + i * kPadded, kAxes, axes.data() + i * kAxes);
-    auto centroids = new_array<uint32_t, 2>({lists.centroids.size() / kCentroidChunkWords, kCentroidChunkWords});
-    std::copy(lists.centroids.begin(), lists.centroids.end(), centroids.data());
-    int64_t counts[] = {lists.count(), static_cast<int64_t>(taken), lists.free};
+    auto axes = new_array<float>({width(), kAxes});
+    for (size_t i = 0; i < width(); ++i) std::copy_n(quantizer.axes() + i * kPadded, kAxes, axes.data() + i * kAxes);
     nb::dict found;
-    found["codes"] = codes, found["axes"] = axes, found["centroids"] = centroids;
-    found["next"] = copy(lists.next.data(), taken);
-    found["heads"] = copy(lists.heads.data(), lists.heads.size());
-    found["tails"] = copy(lists.tails.data(), lists.tails.size());
-    found["lengths"] = as_int64(copy(lists.lengths.data(), lists.lengths.size()));
-    found["settled"] = as_int64(copy(lists.settled.data(), lists.settled.size()));
-    found["counts"] = as_int64(copy<int64_t>(counts, 3));
-    found["mean"] = copy(lists.quantizer().mean(), width);
-    found["steps"] = copy(lists.quantizer().steps(), kAxes);
+    found["codes"] = codes, found["axes"] = axes;
+    found["centroids"] = rows_of(lists.centroids, kCentroidChunkWords);
+    found["next"] = copied(lists.next);
+    found["heads"] = copied(lists.heads), found["tails"] = copied(lists.tails);
+    found["lengths"] = as_int64(copied(lists.lengths)), found["settled"] = as_int64(copied(lists.settled));
+    found["counts"] = as_int64(copied(std::vector<int64_t>{lists.count(), int64_t(taken), lists.free}));
+    found["mean"] = copied(std::vector<float>(quantizer.mean(), quantizer.mean() + width()));
+    found["steps"] = copied(std::vector<float>(quantizer.steps(), quantizer.steps() + kAxes));
     return found;
   }
 
-  template <class T>
-  static nb::ndarray<nb::numpy, T> copy(const T* from, size_t n) {
-    auto array = new_array<T, 1>({n});
-    std::copy(from, from + n, array.data());
-    return array;
-  }
-
   // Become what wrote the state. The codes may be kept where they are, and changed.
-  void load(nb::dict state) {
-    Array<uint32_t, 2> codes(state["codes"], "codes");
-    Array<const int32_t, 1> next(state["next"], "next"), heads(state["heads"], "heads"), tails(state["tails"], "tails");
-    Array<const int64_t, 1> lengths(state["lengths"], "lengths"), settled(state["settled"], "settled"), counts(state["counts"], "counts");
-    Array<const uint32_t, 2> centroids(state["centroids"], "centroids");
+  void load(const nb::dict& state) {
+    const Array<uint32_t, 2> codes(state["codes"], "codes");
+    const Array<const uint32_t, 2> centroids(state["centroids"], "centroids");
+    const Array<const int32_t, 1> next(state["next"], "next"), heads(state["heads"], "heads"),
+        tails(state["tails"], "tails");
+    const Array<const int64_t, 1> lengths(state["lengths"], "lengths"), settled(state["settled"], "settled"),
+        counts(state["counts"], "counts");
     require(counts.size() == 3, "counts are not three numbers");
-    size_t count = static_cast<size_t>(counts[0]), taken = static_cast<size_t>(counts[1]);
-    size_t centroid_chunks = (count + kChunk - 1) / kChunk;
+    const auto count = size_t(counts[0]), taken = size_t(counts[1]), some = (count + kChunk - 1) / kChunk;
     bool fits = count > 0 && taken <= codes.size(0) && codes.size(1) == kChunkWords && taken <= next.size() &&
-                counts[2] < static_cast<int64_t>(taken) && centroids.size(1) == kCentroidChunkWords &&
-                centroids.size(0) >= centroid_chunks;
+                counts[2] < int64_t(taken) && centroids.size(1) == kCentroidChunkWords && centroids.size(0) >= some;
     for (size_t size : {heads.size(), tails.size(), lengths.size(), settled.size()}) fits = fits && size >= count;
     require(fits, "the arrays of the lists do not fit together");
-    check_chains(next, heads, lengths, count, taken, counts[2]);
+    // Every chunk is in one chain at most, and each chain is as long as its list: no damage may lead
+    // a search outside of its memory.
+    std::vector<bool> seen(taken, false);
+    const auto follow = [&](int64_t chunk, int64_t chunks) {
+      for (int64_t i = 0; chunks < 0 ? chunk >= 0 : i < chunks; ++i) {
+        require(chunk >= 0 && chunk < int64_t(taken) && !seen[chunk], "the chains of the lists are damaged");
+        seen[chunk] = true;
+        chunk = next[chunk];
+      }
+    };
+    for (size_t list = 0; list < count; ++list) {
+      require(lengths[list] >= 0 && lengths[list] <= int64_t(taken) * kChunk, "the lengths of the lists are damaged");
+      follow(heads[list], (lengths[list] + kChunk - 1) / kChunk);
+    }
+    follow(counts[2], -1);
     lists.next.assign(next.data(), next.data() + taken);
     lists.heads.assign(heads.data(), heads.data() + count);
     lists.tails.assign(tails.data(), tails.data() + count);
     lists.lengths.assign(lengths.data(), lengths.data() + count);
     lists.settled.assign(settled.data(), settled.data() + count);
-    lists.centroids.assign(centroids.data(), centroids.data() + centroid_chunks * kCentroidChunkWords);
+    lists.centroids.assign(centroids.data(), centroids.data() + some * kCentroidChunkWords);
     lists.free = counts[2];
     lists.chunks.adopt(codes.data(), taken);
     lists.tags.reserve(taken);
@@ -183,39 +198,18 @@ class QuantizedLists {
     came_codes.clear(), came_lists.clear();
   }
 
-  // Every chunk is in one chain at most, and each chain is as long as its list: no damage may lead
-  // a search outside of its memory.
-  static void check_chains(const Array<const int32_t, 1>& next, const Array<const int32_t, 1>& heads,
-                           const Array<const int64_t, 1>& lengths, size_t count, size_t taken, int64_t free) {
-    std::vector<bool> seen(taken, false);
-    auto follow = [&](int64_t chunk, int64_t chunks) {
-      for (int64_t i = 0; chunks < 0 ? chunk >= 0 : i < chunks; ++i) {
-        if (chunk < 0 || chunk >= static_cast<int64_t>(taken) || seen[chunk]) throw std::invalid_argument("the chains of the lists are damaged");
-        seen[chunk] = true;
-        chunk = next[chunk];
-      }
-    };
-    for (size_t list = 0; list < count; ++list) {
-      if (lengths[list] < 0 || lengths[list] > static_cast<int64_t>(taken) * kChunk) throw std::invalid_argument("the lengths of the lists are damaged");
-      follow(heads[list], (lengths[list] + kChunk - 1) / kChunk);
-    }
-    follow(free, -1);
-  }
-
   // Codes and lists of the entries from number `first` on; None if the log does not reach back to it.
   // It is kept from there on, or from now on, so that who never asks pays nothing.
   nb::object since(int64_t first) {
     const int64_t logged = following ? static_cast<int64_t>(came_lists.size()) : 0, before = lists.entries() - logged;
-    require(first >= 0 && first <= lists.entries(), "there are " + std::to_string(lists.entries()) + " entries, and none since " + std::to_string(first));
+    require(first >= 0 && first <= lists.entries(), "there are " + to_string(lists.entries()) + " entries, and none since " + to_string(first));
     nb::object found = nb::none();
     const int64_t dropped = first < before ? logged : first - before;
     came_codes.erase(came_codes.begin(), came_codes.begin() + dropped * kWords);
     came_lists.erase(came_lists.begin(), came_lists.begin() + dropped);
     if (first >= before) {
-      auto codes = new_array<uint32_t, 2>({came_lists.size(), kWords});
-      std::copy(came_codes.begin(), came_codes.end(), codes.data());
       nb::dict arrays;
-      arrays["codes"] = codes, arrays["lists"] = copy(came_lists.data(), came_lists.size());
+      arrays["codes"] = rows_of(came_codes, kWords), arrays["lists"] = copied(came_lists);
       found = arrays;
     }
     following = true;
@@ -223,14 +217,13 @@ class QuantizedLists {
   }
 
   // Append codes to their lists, which are split where they were split before.
-  void grow(handle new_codes, handle new_lists) {
-    Array<const uint32_t, 2> codes(new_codes, "codes");
-    Array<const int32_t, 1> to(new_lists, "lists");
+  void grow(const Arg<"codes", const uint32_t, 2>& codes, const Arg<"lists", const int32_t, 1>& to) {
     require(codes.size(1) == kWords && codes.size(0) == to.size(), "codes are not a row of 17 for each list");
     for (size_t start = 0; start < to.size();) {
       size_t n = std::min<size_t>(to.size() - start, lists.room());
       auto worst = std::minmax_element(to.data() + start, to.data() + start + n);
-      require(*worst.first >= 0 && *worst.second < lists.count(), "a list beyond the " + std::to_string(lists.count()) + " that there are; the state is damaged");
+      require(*worst.first >= 0 && *worst.second < lists.count(),
+              "a list beyond the " + to_string(lists.count()) + " that there are; the state is damaged");
       std::vector<uint32_t> some(codes.row(start), codes.row(start + n));
       lists.append(some.data(), to.data() + start, nullptr, n);
       start += n;
@@ -239,21 +232,16 @@ class QuantizedLists {
   }
 
   // Tell what word came at each entry, once arrays were loaded or codes were grown.
-  void retag(handle words) {
-    Array<const int32_t, 1> came(words, "words");
-    require(static_cast<int64_t>(came.size()) == lists.entries(), std::to_string(came.size()) + " words for " + std::to_string(lists.entries()) + " entries");
-    lists.retag(came.data());
+  void retag(const Arg<"words", const int32_t, 1>& words) {
+    require_as_many(words.size(), size_t(lists.entries()), " entries");
+    lists.retag(words.data());
   }
 
-  nb::tuple encoded(handle rows) const {
-    auto block = keys(rows, "keys");
-    Coded coded = encode(lists.quantizer(), block.data(), block.size());
-    auto codes = new_array<uint32_t, 2>({block.size(), kWords});
-    auto queries = new_array<int8_t, 2>({block.size(), kAxes});
-    std::copy(coded.codes.begin(), coded.codes.end(), codes.data());
-    std::copy(coded.queries.begin(), coded.queries.end(), queries.data());
-    return nb::make_tuple(codes, queries, copy(coded.offsets.data(), block.size()),
-                          copy(coded.scales.data(), block.size()), copy(coded.totals.data(), block.size()));
+  nb::tuple encoded(const Keys& keys) const {
+    require_keys(keys);
+    Coded coded = encode(lists.quantizer(), keys.data(), keys.size());
+    return nb::make_tuple(rows_of(coded.codes, kWords), rows_of(coded.queries, kAxes), copied(coded.offsets),
+                          copied(coded.scales), copied(coded.totals));
   }
 
   Lists lists;
@@ -263,57 +251,50 @@ class QuantizedLists {
   nb::object adopted;  // kept alive: the first chunks may lie in it
 };
 
-// Queries and keys for exact search, of which query t sees those from low[t] to high[t] - 1.
-struct ExactArrays {
-  ExactArrays(handle queries, handle keys, handle low, handle high)
-      : asked(queries, "queries"), held(keys, "keys"), from(low, "low"), to(high, "high") {
-    require(asked.size(1) == held.size(1), "queries are " + std::to_string(asked.size(1)) + " wide, keys " + std::to_string(held.size(1)));
-    require(from.size() == asked.size() && to.size() == asked.size(), "low and high are not one number for each query");
-    bool inside = true;
-    for (size_t t = 0; t < asked.size(); ++t)
-      inside = inside && from[t] >= 0 && from[t] <= to[t] && to[t] <= static_cast<int64_t>(held.size());
-    require(inside, "a query sees keys that there are not");
-  }
-  Exact exact() const { return {asked.data(), asked.size(), held.data(), asked.size(1), from.data(), to.data()}; }
+Exact exact_of(const Queries& queries, const Keys& keys, const Bounds& low, const Bounds& high) {
+  require(queries.size(1) == keys.size(1),
+          "queries are " + to_string(queries.size(1)) + " wide, keys " + to_string(keys.size(1)));
+  require(low.size() == queries.size() && high.size() == queries.size(),
+          "low and high are not one number for each query");
+  for (size_t t = 0; t < queries.size(); ++t)
+    require(low[t] >= 0 && low[t] <= high[t] && high[t] <= int64_t(keys.size()), "a query sees keys that there are not");
+  return {queries.data(), queries.size(), keys.data(), queries.size(1), low.data(), high.data()};
+}
 
-  Array<const float, 2> asked, held;
-  Array<const int64_t, 1> from, to;
-};
-
-nb::tuple exact_search(handle queries, handle keys, handle low, handle high, int64_t k) {
-  ExactArrays arrays(queries, keys, low, high);
+nb::tuple exact_search(const Queries& queries, const Keys& keys, const Bounds& low, const Bounds& high, int64_t k) {
+  const Exact exact = exact_of(queries, keys, low, high);
   require(k >= 0, "k is negative");
-  auto squared = new_array<float, 2>({arrays.asked.size(), static_cast<size_t>(k)});
-  auto numbers = new_array<int64_t, 2>({arrays.asked.size(), static_cast<size_t>(k)});
-  nb::gil_scoped_release release;
-  if (k) arrays.exact().neighbours(static_cast<size_t>(k), squared.data(), numbers.data());
-  nb::gil_scoped_acquire acquire;
+  auto squared = new_array<float>({queries.size(), size_t(k)});
+  auto numbers = new_array<int64_t>({queries.size(), size_t(k)});
+  if (k) {
+    nb::gil_scoped_release release;
+    exact.neighbours(size_t(k), squared.data(), numbers.data());
+  }
   return nb::make_tuple(squared, as_int64(numbers));
 }
 
-nb::ndarray<nb::numpy, double> exact_score(handle queries, handle keys, handle low, handle high, int64_t k,
-                                           handle key_words, handle words, bool gaussian, float sharpness, float bandwidth, int kernels) {
-  ExactArrays arrays(queries, keys, low, high);
-  Array<const int32_t, 1> held(key_words, "key_words");
-  Array<const int64_t, 1> targets(words, "words");
-  require(held.size() == arrays.held.size() && targets.size() == arrays.asked.size(), "words are not one for each key and query");
-  require(k > 0, "k is " + std::to_string(k) + "; a search needs at least 1 neighbour");
-  Votes votes = votes_of(gaussian, sharpness, bandwidth, kernels);
-  auto shares = new_array<double, 2>({arrays.asked.size(), static_cast<size_t>(kernels)});
+Numpy<double> exact_score(const Queries& queries, const Keys& keys, const Bounds& low, const Bounds& high, int64_t k,
+                          const Arg<"key_words", const int32_t, 1>& said, const Words& words, bool gaussian,
+                          float sharpness, float bandwidth, int kernels) {
+  const Exact exact = exact_of(queries, keys, low, high);
+  require(said.size() == keys.size() && words.size() == queries.size(), "words are not one for each key and query");
+  require_k(k);
+  const Votes votes = votes_of(gaussian, sharpness, bandwidth, kernels);
+  auto shares = new_array<double>({queries.size(), size_t(kernels)});
   nb::gil_scoped_release release;
-  arrays.exact().score(static_cast<size_t>(k), votes, held.data(), targets.data(), shares.data());
+  exact.score(size_t(k), votes, said.data(), words.data(), shares.data());
   return shares;
 }
 
 // What neighbours that were found elsewhere vote for; an infinite distance is nobody.
-nb::ndarray<nb::numpy, double> count(handle squared, handle words, handle targets, bool gaussian, float sharpness, float bandwidth, int kernels) {
-  Array<const float, 2> far(squared, "squared");
-  Array<const int64_t, 2> said(words, "words");
-  Array<const int64_t, 1> came(targets, "targets");
-  size_t n = far.size(), k = far.size(1);
-  require(said.size() == n && said.size(1) == k && came.size() == n, "words are not one for each neighbour, or targets for each row");
-  Votes votes = votes_of(gaussian, sharpness, bandwidth, kernels);
-  auto shares = new_array<double, 2>({n, static_cast<size_t>(kernels)});
+Numpy<double> votes_for(const Squared& squared, const Arg<"words", const int64_t, 2>& words,
+                        const Arg<"targets", const int64_t, 1>& targets, bool gaussian, float sharpness,
+                        float bandwidth, int kernels) {
+  const size_t n = squared.size(), k = squared.size(1);
+  require(words.shape() == squared.shape() && targets.size() == n,
+          "words are not one for each neighbour, or targets for each row");
+  const Votes votes = votes_of(gaussian, sharpness, bandwidth, kernels);
+  auto shares = new_array<double>({n, size_t(kernels)});
   nb::gil_scoped_release release;
   std::vector<uint32_t> bits, places;
   std::vector<int64_t> voted;
@@ -321,79 +302,95 @@ nb::ndarray<nb::numpy, double> count(handle squared, handle words, handle target
     bits.clear(), places.clear(), voted.clear();
     uint32_t last = 0;
     for (size_t i = 0; i < k; ++i) {
-      float value = std::max(far.row(t)[i], 0.0f);
-      if (!std::isfinite(value)) continue;
-      uint32_t here;
-      std::memcpy(&here, &value, sizeof here);
-      last = std::max(last, here);
-      places.push_back(static_cast<uint32_t>(bits.size()) | (said.row(t)[i] == came[t] ? kHit : 0));
-      bits.push_back(here), voted.push_back(said.row(t)[i]);
+      const float far = std::max(squared.row(t)[i], 0.0f);
+      if (!std::isfinite(far)) continue;
+      last = std::max(last, as_bits(far));
+      places.push_back(uint32_t(bits.size()) | (words.row(t)[i] == targets[t] ? kHit : 0));
+      bits.push_back(as_bits(far)), voted.push_back(words.row(t)[i]);
     }
     Ballot ballot{};
     ballot.bits = bits.data(), ballot.positions = places.data(), ballot.count = bits.size();
     ballot.last_bits = last, ballot.last_position = ~kHit;
-    ballot.own_words = voted.data(), ballot.target = came[t];
+    ballot.own_words = voted.data(), ballot.target = targets[t];
     count_votes(code_kernels(), votes, ballot, shares.data() + t * kernels);
   }
   return shares;
 }
 
-nb::ndarray<nb::numpy, double> mixed_weights(handle squared, handle trust, bool gaussian, float sharpness, float bandwidth, int kernels) {
-  Array<const float, 2> far(squared, "squared");
-  Array<const double, 1> trusted(trust, "trust");
-  Votes votes = votes_of(gaussian, sharpness, bandwidth, kernels);
-  require(static_cast<int>(trusted.size()) == kernels, "trust is not one number for each kernel");
-  auto mixed = new_array<double, 2>({far.size(0), far.size(1)});
+Numpy<double> mixed_weights(const Squared& squared, const Arg<"trust", const double, 1>& trust, bool gaussian,
+                            float sharpness, float bandwidth, int kernels) {
+  const Votes votes = votes_of(gaussian, sharpness, bandwidth, kernels);
+  require(trust.size() == size_t(kernels), "trust is not one number for each kernel");
+  const size_t k = squared.size(1);
+  auto mixed = new_array<double>({squared.size(), k});
   nb::gil_scoped_release release;
-  for (size_t t = 0; t < far.size(0); ++t) mix_weights(votes, far.row(t), far.size(1), trusted.data(), mixed.data() + t * far.size(1));
+  for (size_t t = 0; t < squared.size(); ++t)
+    mix_weights(votes, squared.row(t), k, trust.data(), mixed.data() + t * k);
   return mixed;
 }
 
 // The word at each position, of which `oldest` is the first that is known; -1 where none is. Words
 // lie anywhere, and the loads do not wait for one another here.
-nb::object words_at(handle known, handle positions, int64_t oldest) {
-  Array<const int32_t, 1> words(known, "known");
-  Array<const int64_t, 2> places(positions, "positions");
-  size_t n = places.size(0) * places.size(1);
-  int64_t end = oldest + static_cast<int64_t>(words.size());
+nb::object words_at(const Arg<"known", const int32_t, 1>& known, const Arg<"positions", const int64_t, 2>& positions,
+                    int64_t oldest) {
+  auto found = new_array<int64_t>({positions.size(0), positions.size(1)});
   bool inside = true;
-  for (size_t i = 0; i < n; ++i) inside = inside && (places[i] == -1 || (places[i] >= oldest && places[i] < end));
+  for (size_t i = 0; i < positions.size(0) * positions.size(1); ++i) {
+    const bool there = size_t(positions[i] - oldest) < known.size();
+    inside &= there || positions[i] == -1;
+    found.data()[i] = there ? known[positions[i] - oldest] : -1;
+  }
   require(inside, "a position is none of the known words'");
-  auto found = new_array<int64_t, 2>({places.size(0), places.size(1)});
-  for (size_t i = 0; i < n; ++i) found.data()[i] = places[i] < 0 ? -1 : words[places[i] - oldest];
   return as_int64(found);
+}
+
+void merge_neighbors(const Squared& squared, const Arg<"words", const int32_t, 2>& words,
+                     const Arg<"positions", const int64_t, 2>& places, const Arg<"squared2", const float, 2>& squared2,
+                     const Arg<"entries", const uint32_t, 2>& entries, const Arg<"words2", const int32_t, 2>& words2,
+                     const Arg<"table", const int64_t, 1>& table, int64_t step, int64_t first,
+                     const Arg<"out", float, 2>& out, const Arg<"out words", int32_t, 2>& out_words,
+                     const Arg<"out positions", int64_t, 2>& out_places) {
+  const auto& shape = squared.shape();
+  require(words.shape() == shape && places.shape() == shape && out.shape() == shape && out_words.shape() == shape &&
+              out_places.shape() == shape && entries.shape() == squared2.shape() &&
+              words2.shape() == squared2.shape() && squared2.size() == squared.size(),
+          "neighbors that are not of the same rows and columns");
+  nb::gil_scoped_release release;
+  for (size_t t = 0; t < out.size(); ++t)
+    merge({squared.row(t), words.row(t), places.row(t), out.size(1)},
+          {squared2.row(t), words2.row(t), entries.row(t), squared2.size(1)}, table.data(), table.size(), step, first,
+          out.row(t), out_words.row(t), out_places.row(t));
 }
 
 }  // namespace
 
 void bind_datastore(nb::module_& m) {
-  m.def("exact_search", &exact_search, nb::arg("queries"), nb::arg("keys"), nb::arg("low"), nb::arg("high"), nb::arg("k"));
-  m.def("exact_score", &exact_score, nb::arg("queries"), nb::arg("keys"), nb::arg("low"), nb::arg("high"), nb::arg("k"),
-        nb::arg("key_words"), nb::arg("words"), nb::arg("gaussian"), nb::arg("sharpness"), nb::arg("bandwidth"), nb::arg("kernels"));
-  m.def("words_at", &words_at, nb::arg("known"), nb::arg("positions"), nb::arg("oldest"));
-  m.def("mixed_weights", &mixed_weights, nb::arg("squared"), nb::arg("trust"), nb::arg("gaussian"), nb::arg("sharpness"),
-        nb::arg("bandwidth"), nb::arg("kernels"));
-  m.def("count_votes", &count, nb::arg("squared"), nb::arg("words"), nb::arg("targets"), nb::arg("gaussian"),
-        nb::arg("sharpness"), nb::arg("bandwidth"), nb::arg("kernels"));
+  m.def("exact_search", &exact_search);
+  m.def("exact_score", &exact_score);
+  m.def("words_at", &words_at);
+  m.def("mixed_weights", &mixed_weights);
+  m.def("count_votes", &votes_for);
+  m.def("merge_neighbors", &merge_neighbors);
+  const auto arg = [](const char* name) { return nb::arg(name); };
   nb::class_<QuantizedLists>(m, "QuantizedLists", "Codes in inverted lists that are split as they grow.")
-      .def(nb::init<handle, handle, handle, int64_t, int64_t, int64_t, int64_t>(), nb::arg("mean"), nb::arg("axes"),
-           nb::arg("steps"), nb::arg("split_every"), nb::arg("candidates") = 8, nb::arg("fewest") = 1024, nb::arg("stretches") = 1024)
+      .def(nb::init<const Arg<"mean", const float, 1>&, const Arg<"axes", const float, 2>&,
+                    const Arg<"steps", const float, 1>&, int64_t, int64_t, int64_t, int64_t>(),
+           arg("mean"), arg("axes"), arg("steps"), arg("split_every"), arg("candidates") = 8, arg("fewest") = 1024,
+           arg("stretches") = 1024)
       .def_prop_ro("entries", [](const QuantizedLists& self) { return self.lists.entries(); })
       .def_prop_ro("count", [](const QuantizedLists& self) { return self.lists.count(); })
       .def_prop_ro("bytes", [](const QuantizedLists& self) { return self.lists.bytes(); })
       .def_prop_ro("room", [](const QuantizedLists& self) { return self.lists.room(); })
-      .def("add", &QuantizedLists::add, nb::arg("keys"), nb::arg("words"))
-      .def("retag", &QuantizedLists::retag, nb::arg("words"))
-      .def("search", &QuantizedLists::search, nb::arg("queries"), nb::arg("k"), nb::arg("own_past") = false)
-      .def("score", &QuantizedLists::score, nb::arg("keys"), nb::arg("words"), nb::arg("known_words"), nb::arg("k"),
-           nb::arg("gaussian"), nb::arg("sharpness"), nb::arg("bandwidth"), nb::arg("kernels"))
-      .def("vote", &QuantizedLists::vote, nb::arg("queries"), nb::arg("words"), nb::arg("known_words"), nb::arg("k"),
-           nb::arg("gaussian"), nb::arg("sharpness"), nb::arg("bandwidth"), nb::arg("kernels"))
+      .def("add", &QuantizedLists::add)
+      .def("retag", &QuantizedLists::retag)
+      .def("search", &QuantizedLists::search, arg("queries"), arg("k"), arg("own_past") = false)
+      .def("score", &QuantizedLists::score, arg("keys"), arg("words"), arg("known_words"), arg("k"), arg("gaussian"),
+           arg("sharpness"), arg("bandwidth"), arg("kernels"), arg("learn") = true)
       .def("state", &QuantizedLists::state)
-      .def("load", &QuantizedLists::load, nb::arg("state"))
-      .def("since", &QuantizedLists::since, nb::arg("first"))
-      .def("grow", &QuantizedLists::grow, nb::arg("codes"), nb::arg("lists"))
-      .def("encoded", &QuantizedLists::encoded, nb::arg("keys"));
+      .def("load", &QuantizedLists::load)
+      .def("since", &QuantizedLists::since)
+      .def("grow", &QuantizedLists::grow)
+      .def("encoded", &QuantizedLists::encoded);
 }
 
 }  // namespace unbounded

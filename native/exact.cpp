@@ -79,7 +79,7 @@ void Exact::neighbours(size_t k, float* squared, int64_t* numbers) const {
 void Exact::score(size_t k, const Votes& votes, const int32_t* words, const int64_t* targets, double* shares) const {
   const auto& kernels = code_kernels();
   each([&](size_t t, int64_t first, const uint32_t* bits, size_t m) {
-    thread_local std::vector<uint32_t> room, places, kept_bits, kept_places;
+    thread_local std::vector<uint32_t> places, kept_bits, kept_places;
     for (auto* each : {&places, &kept_bits, &kept_places}) each->resize(std::max(each->size(), m + 16));
     for (size_t i = 0; i < m; ++i)
       places[i] = static_cast<uint32_t>(i) | (words[first + i] == targets[t] ? kHit : 0);
@@ -87,7 +87,7 @@ void Exact::score(size_t k, const Votes& votes, const int32_t* words, const int6
     ballot.bits = bits, ballot.positions = places.data(), ballot.count = m;
     ballot.last_bits = kInfinity, ballot.last_position = ~kHit;
     if (m > k) {
-      Last last = last_of(kernels, bits, places.data(), m, k, room);
+      Last last = last_of(kernels, bits, places.data(), m, k);
       ballot.count = kernels.keep(bits, places.data(), m, 0, last.bits + 1, kept_bits.data(), kept_places.data());
       ballot.bits = kept_bits.data(), ballot.positions = kept_places.data();
       ballot.last_bits = last.bits, ballot.last_position = last.position;

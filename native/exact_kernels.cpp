@@ -7,7 +7,12 @@
 namespace unbounded::ISA {
 namespace {
 
-constexpr int kRows = 4, kColumns = kFloats == 16 ? 4 : 2;
+// As many sums as there are registers for, beside a row of each side.
+#if defined(__AVX512F__) || defined(__aarch64__)
+constexpr int kRows = 4, kColumns = 4;
+#else
+constexpr int kRows = 4, kColumns = 3;
+#endif
 
 #if defined(ISA_avx512)
 // The totals of sixteen sums, each in the order of `sum`, by halving them pair by pair.
@@ -70,7 +75,7 @@ void rows(const float* a, const float* b, size_t m, size_t width, float* out, si
 
 void dots(const float* a, size_t n, const float* b, size_t m, size_t width, float* out, size_t stride) {
   // So many rows of b at a time stay near while all rows of a go by.
-  constexpr size_t kBlock = 16;
+  constexpr size_t kBlock = 24;
   for (size_t y = 0; y < m; y += kBlock) {
     size_t here = m - y < kBlock ? m - y : kBlock, x = 0;
     const float* some = b + y * width;

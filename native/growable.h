@@ -3,6 +3,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -11,25 +12,23 @@
 
 namespace unbounded {
 
-// Pages of nobody's file, zero until written on; large ones from `large` bytes on if the system has
-// them, which is a wish: where it has none nothing changes.
+// Pages of nobody's file, zero until written on; `large` ones are a wish: where the system has none
+// nothing changes.
 class Pages {
  public:
-  explicit Pages(size_t bytes, bool large) : bytes_(bytes) {
-    void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (at == MAP_FAILED) throw std::bad_alloc();
-    data_ = at;
-    if (large) enlarge();
+  Pages(size_t bytes, bool large) : bytes_(bytes) {
+    data_ = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (data_ == MAP_FAILED) throw std::bad_alloc();
+#ifdef MADV_HUGEPAGE
+    if (large) (void)madvise(data_, bytes_, MADV_HUGEPAGE);
+#else
+    (void)large;
+#endif
   }
   ~Pages() { munmap(data_, bytes_); }
   Pages(const Pages&) = delete;
   Pages& operator=(const Pages&) = delete;
 
-  void enlarge() {
-#ifdef MADV_HUGEPAGE
-    (void)madvise(data_, bytes_, MADV_HUGEPAGE);
-#endif
-  }
   void* data() const { return data_; }
   size_t bytes() const { return bytes_; }
 
@@ -71,16 +70,31 @@ class Slabs {
   std::vector<std::unique_ptr<Pages>> owned_;
 };
 
-// A thread's own room to work in, kept for the next time: new pages cost more than what is
-// written on them.
-inline uint32_t* scratch(size_t words) {
+// A vector that begins where a line of the cache does: no load of a whole register touches two.
+template <class T>
+struct LineAllocator {
+  using value_type = T;
+  LineAllocator() = default;
+  template <class U>
+  LineAllocator(const LineAllocator<U>&) {}
+  T* allocate(size_t n) { return static_cast<T*>(::operator new(n * sizeof(T), std::align_val_t(64))); }
+  void deallocate(T* p, size_t) { ::operator delete(p, std::align_val_t(64)); }
+  bool operator==(const LineAllocator&) const { return true; }
+};
+template <class T>
+using Aligned = std::vector<T, LineAllocator<T>>;
+
+// A thread's own room to work in, not cleared and kept for the next time: new pages cost more than
+// what is written on them. Each `kWhich` is another room.
+template <class T, int kWhich = 0>
+T* scratch(size_t size) {
   thread_local std::unique_ptr<Pages> kept;
-  size_t bytes = words * sizeof(uint32_t);
+  size_t bytes = size * sizeof(T);
   if (!kept || kept->bytes() < bytes) {
     kept.reset();
-    kept = std::make_unique<Pages>(bytes + bytes / 8, bytes > (1u << 22));
+    kept = std::make_unique<Pages>(bytes + bytes / 8 + 1, bytes > (1u << 22));
   }
-  return static_cast<uint32_t*>(kept->data());
+  return static_cast<T*>(kept->data());
 }
 
 }  // namespace unbounded

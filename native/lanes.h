@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
+#include <type_traits>
 #if defined(__AVX2__)
 // GCC 12 takes what its own header leaves undefined on purpose for a mistake (its bug 105593).
 #pragma GCC diagnostic push
@@ -27,6 +29,7 @@ constexpr int kFloats = kBytes / 4, kDoubles = kBytes / 8;
 typedef float Floats __attribute__((vector_size(kBytes)));
 typedef float HalfFloats __attribute__((vector_size(kBytes / 2)));
 typedef double Doubles __attribute__((vector_size(kBytes)));
+typedef int32_t Ints __attribute__((vector_size(kBytes)));
 typedef int64_t Longs __attribute__((vector_size(kBytes)));
 
 template <class V, class T>
@@ -42,6 +45,11 @@ inline void store(T* to, V v) {
 }
 
 // a b + c, rounded once where the processor can.
+template <class V>
+inline V fma(V a, V b, V c) {
+  return a * b + c;
+}
+
 inline Floats fma(Floats a, Floats b, Floats c) {
 #if defined(__AVX512F__)
   return _mm512_fmadd_ps(a, b, c);
@@ -88,29 +96,17 @@ inline Doubles sqrt(Doubles a) {
 }
 
 // Halves are added to each other until one number is left.
-typedef float Floats4 __attribute__((vector_size(16)));
-typedef double Doubles2 __attribute__((vector_size(16)));
-inline float sum(Floats4 a) { return (a[0] + a[2]) + (a[1] + a[3]); }
-inline double sum(Doubles2 a) { return a[0] + a[1]; }
-#if defined(__AVX2__)
-typedef float Floats8 __attribute__((vector_size(32)));
-typedef double Doubles4 __attribute__((vector_size(32)));
-inline float sum(Floats8 a) {
-  return sum(__builtin_shufflevector(a, a, 0, 1, 2, 3) + __builtin_shufflevector(a, a, 4, 5, 6, 7));
+template <class V>
+inline auto sum(V a) {
+  typedef std::remove_cvref_t<decltype(a[0])> T;
+  constexpr int n = sizeof(V) / sizeof(T);
+  if constexpr (n == 2) {
+    return a[0] + a[1];
+  } else {
+    typedef T Half __attribute__((vector_size(sizeof(V) / 2)));
+    return sum(load<Half>(reinterpret_cast<const T*>(&a)) + load<Half>(reinterpret_cast<const T*>(&a) + n / 2));
+  }
 }
-inline double sum(Doubles4 a) {
-  return sum(__builtin_shufflevector(a, a, 0, 1) + __builtin_shufflevector(a, a, 2, 3));
-}
-#endif
-#if defined(__AVX512F__)
-inline float sum(Floats a) {
-  return sum(__builtin_shufflevector(a, a, 0, 1, 2, 3, 4, 5, 6, 7) +
-             __builtin_shufflevector(a, a, 8, 9, 10, 11, 12, 13, 14, 15));
-}
-inline double sum(Doubles a) {
-  return sum(__builtin_shufflevector(a, a, 0, 1, 2, 3) + __builtin_shufflevector(a, a, 4, 5, 6, 7));
-}
-#endif
 
 template <class V>
 inline V min(V a, V b) {
@@ -138,6 +134,28 @@ inline Doubles exp(Doubles a) {
   __builtin_memcpy(&p, &bits, sizeof p);
   return p;
 }
+
+inline Floats all(float x) { return x - Floats{}; }
+
+// e to the x for floats of any width, to 2e-7 of it; x is held between -87 and 88, where they can say it.
+template <class V>
+inline V exp(V x) {
+  typedef int32_t Whole __attribute__((vector_size(sizeof(V))));
+  const V zero{}, magic = zero + 12582912.0f;  // adding it rounds to a whole number
+  x = min(max(x, zero - 87.0f), zero + 88.0f);
+  const V n = (x * 1.44269504f + magic) - magic;
+  V r = fma(n, zero - 0.693359375f, x);
+  r = fma(n, zero + 2.12194440e-4f, r);
+  V p = zero + 1.9875691500e-4f;
+  for (float c : {1.3981999507e-3f, 8.3334519073e-3f, 4.1665795894e-2f, 1.6666665459e-1f, 5.0000001201e-1f})
+    p = fma(p, r, zero + c);
+  p = fma(p, r * r, r + 1.0f);
+  const Whole power = (__builtin_convertvector(n, Whole) + 127) << 23;
+  return p * load<V>(&power);
+}
+
+inline Floats sigmoid(Floats x) { return 1.0f / (1.0f + exp(-x)); }
+inline Floats tanh(Floats x) { return 2.0f / (1.0f + exp(-2.0f * x)) - 1.0f; }
 
 }  // namespace
 }  // namespace unbounded::ISA

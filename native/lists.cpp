@@ -50,7 +50,7 @@ void Lists::to_centroids(const Coded& coded, size_t first, int many, float* out)
   }
   const auto& kernels = code_kernels();
   for (size_t chunk = 0; chunk * kChunk < lengths.size(); ++chunk)
-    kernels.centroids(&centroids[chunk * kCentroidChunkWords], tile, out + chunk * kChunk, stride());
+    kernels.centroids(&centroids[chunk * kCentroidChunkWords], tile, many, out + chunk * kChunk, stride());
 }
 
 std::vector<int32_t> Lists::assign(const Coded& coded) const {

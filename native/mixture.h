@@ -45,4 +45,6 @@ inline int64_t gate_room(int64_t experts, int64_t signals) {
 
 KERNELS(MixtureKernels, mixture)
 
+inline const MixtureKernels& mixture_kernels() { return FOR_ISA(mixture); }
+
 }  // namespace unbounded

@@ -12,14 +12,8 @@ using namespace unbounded;
 
 namespace unbounded {
 void bind_datastore(nb::module_& m);
-void bind_merging(nb::module_& m);
-void bind_oov(nb::module_& m);
-void bind_mixture(nb::module_& m);
-void bind_ngram(nb::module_& m);
-void bind_spelling(nb::module_& m);
+void bind_experts(nb::module_& m);
 void bind_network(nb::module_& m);
-void bind_adapted(nb::module_& m);
-void bind_bptt(nb::module_& m);
 }
 
 NB_MODULE(_native, m) {
@@ -39,12 +33,6 @@ NB_MODULE(_native, m) {
   m.def("set_threads", &set_threads, nb::arg("threads"), "How many threads one call may use.");
   m.def("threads", &threads);
   bind_datastore(m);
-  bind_merging(m);
-  bind_oov(m);
-  bind_mixture(m);
-  bind_ngram(m);
-  bind_spelling(m);
+  bind_experts(m);
   bind_network(m);
-  bind_adapted(m);
-  bind_bptt(m);
 }

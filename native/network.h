@@ -6,28 +6,15 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <new>
 #include <vector>
 
+#include "growable.h"
 #include "isa.h"
 
 namespace unbounded {
 
 // Outputs that lie side by side in packed weights, and units of a cell that do.
 constexpr size_t PANEL = 32, UNITS = 64;
-
-// Floats that begin where a line of the cache does: no load of a whole vector touches two.
-template <class T>
-struct LineAllocator {
-  using value_type = T;
-  LineAllocator() = default;
-  template <class U>
-  LineAllocator(const LineAllocator<U>&) {}
-  T* allocate(size_t n) { return static_cast<T*>(::operator new(n * sizeof(T), std::align_val_t(64))); }
-  void deallocate(T* p, size_t) { ::operator delete(p, std::align_val_t(64)); }
-  bool operator==(const LineAllocator&) const { return true; }
-};
-using Floats = std::vector<float, LineAllocator<float>>;
 
 // The weights of a matrix product as kernels see them: panel by panel, input by input, PANEL outputs
 // each, with zeros at the end; and a bias.
@@ -46,10 +33,12 @@ class Linear {
   size_t out() const { return out_; }
   size_t panels() const { return (out_ + PANEL - 1) / PANEL; }
   Weights weights() const { return {packed_.data(), bias_.data(), in_, out_}; }
+  // All outputs for each row of x.
+  void multiply(const float* x, size_t rows, float* y) const;
 
  private:
   size_t in_ = 0, out_ = 0;
-  Floats packed_, bias_;
+  Aligned<float> packed_, bias_;
 };
 
 enum class Kind { elman, gru, lstm };
@@ -88,5 +77,69 @@ struct NetworkKernels {
 KERNELS(NetworkKernels, network)
 
 inline const NetworkKernels& network_kernels() { return FOR_ISA(network); }
+
+// A recurrent cell: one step of a stream after the other, several streams side by side.
+class Cell {
+ public:
+  // Weights as torch has them: gates_of(kind) * units rows of `in` and of `units`, and two biases.
+  Cell(Kind kind, size_t units, size_t in, const float* input, const float* inner, const float* input_bias,
+       const float* inner_bias);
+  static size_t gates_of(Kind kind) { return kind == Kind::lstm ? 4 : kind == Kind::gru ? 3 : 1; }
+  size_t units() const { return units_; }
+  size_t in() const { return input_.in(); }
+  size_t parts() const { return kind_ == Kind::lstm ? 2 : 1; }
+
+  // Streams one after another: word t reads row place[t] of the vectors; `state` is (parts, streams,
+  // units) and changes in place, `hidden` a row of units for each word.
+  void advance(const float* vectors, size_t different, const int64_t* place, const int64_t* lengths, size_t streams,
+               float* state, float* hidden) const;
+
+ private:
+  Kind kind_;
+  size_t gates_, units_, panels_;
+  Linear input_;
+  Aligned<float> weights_, bias_;  // [panel][unit in][gate][UNITS], [panel][gate][UNITS]
+};
+
+// Frequent words and clusters under one softmax; each cluster's words under one of their own.
+class AdaptiveSoftmax {
+ public:
+  // A cluster's states are made narrow first.
+  struct Cluster {
+    Linear narrow, wide;
+  };
+  AdaptiveSoftmax(Linear head, std::vector<Cluster> clusters, std::vector<int64_t> cutoffs)
+      : head_(std::move(head)), clusters_(std::move(clusters)), cutoffs_(std::move(cutoffs)) {}
+  size_t in() const { return head_.in(); }
+  size_t columns() const { return head_.out(); }
+  size_t size() const { return size_t(cutoffs_.back()); }
+
+  // For each word: its probability, that of its column in the first softmax, that column (-1 for a
+  // word beyond the vocabulary), and unless null all odds of the first softmax, the largest one.
+  void score(const float* hidden, size_t rows, const int64_t* words, double* prob, double* share, int64_t* column,
+             float* odds) const;
+
+  // The probability of every word, for each row.
+  void dense(const float* hidden, size_t rows, double* out) const;
+
+ private:
+  Linear head_;
+  std::vector<Cluster> clusters_;
+  std::vector<int64_t> cutoffs_;
+};
+
+// The first softmax of a frozen output layer plus a change that learns: a step of Adagrad every so
+// many words. All three arrays are (directions, columns).
+struct AdaptedHead {
+  size_t directions, columns;
+  float *change, *sums, *slope;
+
+  // What each row's column has once the odds are moved by the change, as a share of all; a row of
+  // column -1 is a word that the network does not know. With `every`, learns them too: the slope is
+  // added up row by row, and after every so many rows a step is taken. `waiting` is how many have
+  // come since the last one, and is handed back.
+  size_t score(const float* odds, const int64_t* column, const float* signals, size_t rows, size_t waiting,
+               size_t every, float rate, float calm, double* shares) const;
+};
 
 }  // namespace unbounded

@@ -1,10 +1,17 @@
 // Compiled once for each instruction set.
 #include "network.h"
 
-#include "floats.h"
+#include <cstring>
+
+#include "lanes.h"
 
 namespace unbounded::ISA {
 namespace {
+
+typedef Floats V;
+constexpr size_t LANES = kFloats;
+
+inline V load(const float* from) { return load<V>(from); }
 
 #if defined(ISA_avx512)
 constexpr int ROWS = 12, WIDE = 2, APART = 4, STREAMS = 4;
@@ -147,7 +154,8 @@ void odds(float* logits, size_t columns, float& top, float& sum) {
   const size_t even = columns / LANES * LANES, rest = columns - even;
   V most = some(logits + even, rest, -3e38f);
   for (size_t c = 0; c < even; c += LANES) most = max(most, load(logits + c));
-  top = largest(most);
+  top = most[0];
+  for (size_t i = 1; i < LANES; ++i) top = most[i] > top ? most[i] : top;
   V totals{};
   for (size_t c = 0; c < even; c += LANES) {
     const V e = exp(load(logits + c) - top);

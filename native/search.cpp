@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <numeric>
 
 #include "threads.h"
 #include "topk.h"
@@ -24,8 +25,7 @@ constexpr int64_t kSample = 1024;
 
 constexpr int kBins = 64;
 
-// The nearest lists that held `wanted` entries, packed, the very nearest first; of two as near the
-// older. Empty if together they held fewer, unless these are all lists. Only among those bins of
+// The nearest lists that held `wanted` entries, the very nearest first; of two as near the older. Empty if together they held fewer, unless these are all lists. Only among those bins of
 // distances where it becomes enough is there anything to sort.
 std::vector<uint64_t> take_nearest(const uint32_t* bits, const uint32_t* numbers, size_t n,
                                    const std::vector<int64_t>& held_by, int64_t wanted) {
@@ -52,6 +52,7 @@ std::vector<uint64_t> take_nearest(const uint32_t* bits, const uint32_t* numbers
     so_far += held_by[each & 0xFFFFFFFF];
   }
   std::swap(taken.front(), *std::min_element(taken.begin(), taken.end()));
+  for (uint64_t& each : taken) each &= 0xFFFFFFFF;
   return taken;
 }
 
@@ -79,80 +80,45 @@ Search::Search(const Lists& lists, Coded& coded, int64_t k, bool own_past, const
 // The nearest lists until they held `wanted` entries when lists were last split, so that the choice
 // does not change in between.
 void Search::choose(int64_t wanted) {
-  size_t n = coded_.size();
-  used_.resize(n);
-  // Twice as many as it should take. Where lists are short it takes more, and only those queries
-  // are asked again: in a block of a large datastore there always is one.
-  columns_ = static_cast<size_t>(std::min(
-      lists_.count(), 4 + 2 * wanted * lists_.count() / std::max<int64_t>(lists_.entries(), 1)));
-  chosen_.resize(n * columns_);
-  in_parallel(n, 256, [&](size_t start, size_t stop) {
-    choose_rows(start, stop, wanted, columns_, nullptr);
-  });
-  std::vector<uint32_t> again;
-  size_t most = columns_;
-  for (size_t t = 0; t < n; ++t)
-    if (used_[t] < 0) {
-      again.push_back(static_cast<uint32_t>(t));
-      most = std::max(most, static_cast<size_t>(-used_[t]));
-    }
-  if (again.empty()) return;
-  std::vector<int32_t> wider(n * most);
-  for (size_t t = 0; t < n; ++t)
-    std::copy_n(&chosen_[t * columns_], columns_, &wider[t * most]);
-  chosen_ = std::move(wider);
-  columns_ = most;
-  in_parallel(again.size(), 64, [&](size_t start, size_t stop) {
-    choose_rows(start, stop, wanted, most, &again);
-  });
-}
-
-void Search::choose_rows(size_t start, size_t stop, int64_t wanted, size_t most,
-                         const std::vector<uint32_t>* rows) {
   const auto& kernels = code_kernels();
-  size_t count = static_cast<size_t>(lists_.count()), stride = lists_.stride();
-  std::vector<float> distances(kTile * stride);
-  std::vector<uint32_t> numbers(stride), near(count + 16), near_numbers(count + 16), sample;
-  for (size_t i = 0; i < stride; ++i) numbers[i] = static_cast<uint32_t>(i);
-  auto row = [&](size_t i) { return rows ? (*rows)[i] : i; };
-  for (size_t first = start; first < stop; first += rows ? 1 : kTile) {
-    int many = rows ? 1 : static_cast<int>(std::min<size_t>(kTile, stop - first));
-    lists_.to_centroids(coded_, row(first), many, distances.data());
-    for (int q = 0; q < many; ++q) {
-      const uint32_t* bits = reinterpret_cast<const uint32_t*>(&distances[q * stride]);
-      // Those that are near by a sample of every eighth; where they hold too few, all.
-      size_t k = std::min(most, count);
-      sample.clear();
-      for (size_t i = 0; i < count; i += 8) sample.push_back(bits[i]);
-      size_t rank = k / 8 + static_cast<size_t>(3 * std::sqrt(static_cast<double>(k) / 8)) + 1;
-      uint32_t limit = rank > sample.size()
-                           ? kInfinity
-                           : kth(kernels, sample.data(), sample.size(), rank, 2).high;
-      size_t kept = kernels.keep(bits, numbers.data(), count, 0, std::min(limit, kInfinity),
-                                 near.data(), near_numbers.data());
-      auto taken = take_nearest(near.data(), near_numbers.data(), kept, lists_.settled, wanted);
-      if (taken.empty())
-        taken = take_nearest(bits, numbers.data(), count, lists_.settled, wanted);
-      size_t t = row(first + q);
-      used_[t] = static_cast<int32_t>(taken.size());
-      if (taken.size() > most)
-        used_[t] = -used_[t];
-      else
-        for (size_t i = 0; i < taken.size(); ++i)
-          chosen_[t * columns_ + i] = static_cast<int32_t>(taken[i] & 0xFFFFFFFF);
+  const size_t count = static_cast<size_t>(lists_.count()), stride = lists_.stride();
+  // Twice as many as it should take, and which are near is told by a sample of every eighth. Where
+  // lists are short it takes more: then all are looked at.
+  const size_t usual = 4 + static_cast<size_t>(2 * wanted * lists_.count() / std::max<int64_t>(lists_.entries(), 1));
+  const size_t some = std::min(usual, count) / 8;
+  const size_t rank = some + static_cast<size_t>(3 * std::sqrt(static_cast<double>(some))) + 1;
+  chosen_.resize(coded_.size());
+  in_parallel(coded_.size(), 256, [&](size_t start, size_t stop) {
+    std::vector<float> distances(kTile * stride);
+    std::vector<uint32_t> numbers(stride), near(count + 16), near_numbers(count + 16), sample;
+    std::iota(numbers.begin(), numbers.end(), 0u);
+    for (size_t first = start; first < stop; first += kTile) {
+      int many = static_cast<int>(std::min<size_t>(kTile, stop - first));
+      lists_.to_centroids(coded_, first, many, distances.data());
+      for (int q = 0; q < many; ++q) {
+        const uint32_t* bits = reinterpret_cast<const uint32_t*>(&distances[q * stride]);
+        sample.clear();
+        for (size_t i = 0; i < count; i += 8) sample.push_back(bits[i]);
+        uint32_t limit = kInfinity;
+        if (rank <= sample.size()) limit = std::min(limit, kth(kernels, sample.data(), sample.size(), rank, 2).high);
+        size_t kept = kernels.keep(bits, numbers.data(), count, 0, limit, near.data(), near_numbers.data());
+        auto taken = take_nearest(near.data(), near_numbers.data(), kept, lists_.settled, wanted);
+        if (taken.empty()) taken = take_nearest(bits, numbers.data(), count, lists_.settled, wanted);
+        chosen_[first + q].assign(taken.begin(), taken.end());
+      }
     }
-  }
+  });
 }
 
 std::vector<int32_t> Search::nearest_lists() const {
-  std::vector<int32_t> found(coded_.size());
-  for (size_t t = 0; t < found.size(); ++t) found[t] = chosen_[t * columns_];
+  std::vector<int32_t> found;
+  for (const auto& lists : chosen_) found.push_back(lists[0]);
   return found;
 }
 
 void Search::sort_own() {
   size_t n = coded_.size(), count = static_cast<size_t>(lists_.count());
-  auto list_of = [&](size_t t) { return static_cast<size_t>(chosen_[t * columns_]); };
+  auto list_of = [&](size_t t) { return static_cast<size_t>(chosen_[t][0]); };
   for (size_t t = 0; t < n; ++t) ++own_starts_[list_of(t) + 1];
   own_heads_.resize(count);
   int64_t chunks = 0;
@@ -189,18 +155,14 @@ Search::Visits Search::visits_of(size_t start, size_t stop) const {
   visits.seen.assign(stop - start, 0);
   std::vector<int64_t> ends(lists_.count() + 1, 0);
   for (size_t t = start; t < stop; ++t)
-    for (int i = 0; i < used_[t]; ++i) {
-      int32_t list = chosen_[t * columns_ + i];
+    for (int32_t list : chosen_[t]) {
       ++ends[list + 1];
       visits.seen[t - start] += lists_.lengths[list] + earlier(list, t);
     }
   for (size_t list = 1; list < ends.size(); ++list) ends[list] += ends[list - 1];
   visits.of.resize(ends.back());
   for (size_t t = start; t < stop; ++t)
-    for (int i = 0; i < used_[t]; ++i) {
-      int32_t list = chosen_[t * columns_ + i];
-      visits.of[ends[list]++] = {list, static_cast<uint32_t>(t)};
-    }
+    for (int32_t list : chosen_[t]) visits.of[ends[list]++] = {list, static_cast<uint32_t>(t)};
   return visits;
 }
 
@@ -220,6 +182,19 @@ int fill(const std::vector<Visit>& visits, size_t at, const Coded& coded, const 
   return many;
 }
 
+// Keeps the k nearest of all that was kept, and from then on nothing further than these.
+void narrow(const CodeKernels& kernels, Kept& kept, size_t k) {
+  Last last = last_of(kernels, kept.bits, kept.positions, kept.count, k);
+  int64_t count = 0;
+  for (int64_t i = 0; i < kept.count; ++i) {
+    const uint32_t bits = kept.bits[i], position = kept.positions[i];
+    kept.bits[count] = bits, kept.positions[count] = position;
+    count += bits < last.bits || (bits == last.bits && (position & ~kHit) <= last.position);
+  }
+  // What is as far as the last of them may still come and be older.
+  kept.count = count, kept.limit = last.bits + 1;
+}
+
 }  // namespace
 
 // A distance within which each query probably has k entries, and not many more, from some of the
@@ -234,8 +209,11 @@ void Search::guess(const Visits& visits, size_t start, Part& part) const {
   for (size_t at = 0; at < visits.of.size();) {
     int many = fill(visits.of, at, coded_, words_, tile);
     int32_t list = visits.of[at].first;
+    // The next list lies anywhere: asked for while this one is looked at.
+    int32_t head = lists_.heads[visits.of[std::min(at + many, visits.of.size() - 1)].first];
+    for (int word = 0; head >= 0 && word < kChunkWords; word += kGroup) __builtin_prefetch(lists_.chunks[head] + word);
     if (lists_.lengths[list]) {
-      kernels.distances(lists_.chunks[lists_.heads[list]], tile, found);
+      kernels.distances(lists_.chunks[lists_.heads[list]], tile, many, found);
       for (int q = 0; q < many; ++q) {
         size_t i = visits.of[at + q].second - start;
         Kept& kept = part.kept[i];
@@ -261,23 +239,11 @@ void Search::guess(const Visits& visits, size_t start, Part& part) const {
   }
 }
 
-// Every visited list is gone through once for each tile of its queries. A query whose room is full
-// keeps its nearest, and from then on nothing further than these.
+// Every visited list is gone through once for each tile of its queries; a query whose room is full
+// keeps its nearest.
 void Search::look(const Visits& visits, size_t start, Part& part) const {
   const auto& kernels = code_kernels();
-  std::vector<uint32_t> room;
-  int64_t most = static_cast<int64_t>(part.columns) - kChunk;
-  auto narrow = [&](Kept& kept) {
-    Last last = last_of(kernels, kept.bits, kept.positions, kept.count, k_, room);
-    int64_t count = 0;
-    for (int64_t i = 0; i < kept.count; ++i)
-      if (kept.bits[i] < last.bits || (kept.bits[i] == last.bits && (kept.positions[i] & ~kHit) <= last.position)) {
-        kept.bits[count] = kept.bits[i];
-        kept.positions[count++] = kept.positions[i];
-      }
-    // What is as far as the last of them may still come and be older.
-    kept.count = count, kept.limit = last.bits + 1;
-  };
+  const int64_t most = static_cast<int64_t>(part.columns) - kChunk;
   Tile tile{};
   for (size_t at = 0; at < visits.of.size();) {
     int many = fill(visits.of, at, coded_, words_, tile);
@@ -293,7 +259,7 @@ void Search::look(const Visits& visits, size_t start, Part& part) const {
     }
     auto scan = [&](const uint32_t* chunk, const uint16_t* tags, const uint32_t* next) {
       for (int q = 0; q < many; ++q)
-        if (kept[q]->count > most) narrow(*kept[q]);
+        if (kept[q]->count > most) narrow(kernels, *kept[q], k_);
       kernels.scan(chunk, tags, next, tile, many, valid, kept);
     };
     int32_t chunk = lists_.heads[list];
@@ -326,7 +292,7 @@ void Search::each(Found found) const {
     Part part;
     part.columns = std::max(kRoom * k_ + kChunk, static_cast<size_t>(kSample));
     size_t columns = part.columns + 16;
-    uint32_t* room = scratch(2 * (stop - start) * columns);
+    uint32_t* room = scratch<uint32_t>(2 * (stop - start) * columns);
     for (size_t i = 0; i < stop - start; ++i)
       part.kept.push_back({room + 2 * i * columns, room + (2 * i + 1) * columns, 0, kInfinity});
     Visits visits = visits_of(start, stop);
@@ -351,11 +317,13 @@ void Search::each(Found found) const {
 }
 
 void Search::neighbours(float* squared, int64_t* positions) const {
-  each([&](size_t t, const Kept& kept) {
+  const auto& kernels = code_kernels();
+  each([&](size_t t, Kept& kept) {
+    if (kept.count > static_cast<int64_t>(k_)) narrow(kernels, kept, k_);
     thread_local std::vector<uint64_t> packed;
-    packed.clear();
+    packed.resize(kept.count);
     for (int64_t i = 0; i < kept.count; ++i)
-      packed.push_back(uint64_t{kept.bits[i]} << 32 | (kept.positions[i] & ~kHit));
+      packed[i] = uint64_t{kept.bits[i]} << 32 | (kept.positions[i] & ~kHit);
     write_nearest(packed, k_, 0, squared + t * k_, positions + t * k_);
   });
 }
@@ -363,12 +331,11 @@ void Search::neighbours(float* squared, int64_t* positions) const {
 void Search::score(const Votes& votes, const int32_t* known, double* shares) const {
   const auto& kernels = code_kernels();
   each([&](size_t t, const Kept& kept) {
-    thread_local std::vector<uint32_t> room;
     size_t n = static_cast<size_t>(kept.count), k = std::min(k_, n);
     Ballot ballot{};
     ballot.bits = kept.bits, ballot.positions = kept.positions, ballot.count = n;
     if (k) {
-      Last last = last_of(kernels, kept.bits, kept.positions, n, k, room);
+      Last last = last_of(kernels, kept.bits, kept.positions, n, k);
       ballot.last_bits = last.bits, ballot.last_position = last.position;
     }
     ballot.words = known, ballot.known = lists_.entries(), ballot.own_words = words_;

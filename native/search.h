@@ -34,7 +34,6 @@ class Search {
   struct Visits;
   struct Part;
   void choose(int64_t wanted);
-  void choose_rows(size_t start, size_t stop, int64_t wanted, size_t most, const std::vector<uint32_t>* rows);
   void sort_own();
   Visits visits_of(size_t start, size_t stop) const;
   int64_t earlier(int64_t list, size_t query) const;
@@ -48,9 +47,7 @@ class Search {
   size_t k_;
   bool own_past_;
   const int64_t* words_;
-  size_t columns_ = 0;
-  std::vector<int32_t> chosen_;   // rows of columns_: the nearest list first
-  std::vector<int32_t> used_;     // how many lists each query looks into
+  std::vector<std::vector<int32_t>> chosen_;  // the lists that each query looks into, the nearest first
   // The block's entries by the lists they will go to, in the order of the block.
   std::vector<uint32_t> own_codes_;
   std::vector<uint16_t> own_tags_;

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <exception>
@@ -14,19 +15,17 @@ namespace unbounded {
 namespace {
 
 struct Job {
-  Job(const std::function<void(size_t, size_t)>& each, size_t all, size_t some)
-      : work(&each), rows(all), part(some) {}
-
-  const std::function<void(size_t, size_t)>* work;
+  const std::function<void(size_t, size_t)>& work;
   size_t rows, part;
   std::atomic<size_t> next{0};
-  std::exception_ptr failed;
-  std::mutex failing;
+  std::exception_ptr failed{};
+  std::mutex failing{};
+  int helpers = 0;  // workers that are at it; guarded by the pool
 
   void run() {
     for (size_t start; (start = next.fetch_add(part)) < rows;) {
       try {
-        (*work)(start, start + part < rows ? start + part : rows);
+        work(start, std::min(start + part, rows));
       } catch (...) {
         std::lock_guard<std::mutex> lock(failing);
         if (!failed) failed = std::current_exception();
@@ -41,7 +40,7 @@ struct Job {
 class Pool {
  public:
   explicit Pool(int workers) {
-    for (int i = 0; i < workers; ++i) threads_.emplace_back([this] { wait(); });
+    for (int i = 0; i < workers; ++i) threads_.emplace_back([this] { help(); });
   }
 
   ~Pool() {
@@ -56,53 +55,39 @@ class Pool {
   void run(Job& job) {
     {
       std::lock_guard<std::mutex> lock(mutex_);
-      jobs_.push_back({&job, 0});
+      jobs_.push_back(&job);
     }
     some_.notify_all();
     job.run();
     // Nobody may take it up any more, and who has must be done with it.
     std::unique_lock<std::mutex> lock(mutex_);
-    done_.wait(lock, [&] { return find(&job)->helpers == 0; });
-    jobs_.erase(find(&job));
+    std::erase(jobs_, &job);
+    done_.wait(lock, [&] { return job.helpers == 0; });
   }
 
  private:
-  struct Open {
-    Job* job;
-    int helpers;
-  };
-
-  std::vector<Open>::iterator find(const Job* job) {
-    auto at = jobs_.begin();
-    while (at->job != job) ++at;
-    return at;
-  }
-
-  void wait() {
+  void help() {
     std::unique_lock<std::mutex> lock(mutex_);
     while (true) {
-      Job* job = nullptr;
+      auto open = jobs_.end();
       some_.wait(lock, [&] {
-        for (auto& open : jobs_)
-          if (open.job->next < open.job->rows) {
-            job = open.job;
-            ++open.helpers;
-            return true;
-          }
-        return ending_;
+        open = std::find_if(jobs_.begin(), jobs_.end(), [](Job* job) { return job->next < job->rows; });
+        return open != jobs_.end() || ending_;
       });
-      if (!job) return;
+      if (open == jobs_.end()) return;
+      Job* job = *open;
+      ++job->helpers;
       lock.unlock();
       job->run();
       lock.lock();
-      --find(job)->helpers;
+      --job->helpers;
       done_.notify_all();
     }
   }
 
   std::mutex mutex_;
   std::condition_variable some_, done_;
-  std::vector<Open> jobs_;
+  std::vector<Job*> jobs_;
   std::vector<std::thread> threads_;
   bool ending_ = false;
 };
@@ -112,13 +97,14 @@ std::shared_ptr<Pool> pool;
 std::mutex choosing;
 pid_t owner = 0;
 
+// Workers do not come along into a forked process: what is left of them there is left alone.
+void leave_behind() {
+  if (pool && owner != getpid()) new std::shared_ptr<Pool>(std::move(pool));
+}
+
 std::shared_ptr<Pool> current() {
   std::lock_guard<std::mutex> lock(choosing);
-  if (pool && owner != getpid()) {
-    // The workers did not come along into a forked process: leave what is left of them alone.
-    new std::shared_ptr<Pool>(std::move(pool));
-    pool = nullptr;
-  }
+  leave_behind();
   if (!pool && count > 1) {
     pool = std::make_shared<Pool>(count - 1);
     owner = getpid();
@@ -129,19 +115,19 @@ std::shared_ptr<Pool> current() {
 }  // namespace
 
 void set_threads(int threads) {
-  std::shared_ptr<Pool> old;
+  std::shared_ptr<Pool> old;  // ended when nobody is kept waiting for it
   std::lock_guard<std::mutex> lock(choosing);
-  threads = threads < 1 ? 1 : threads;
+  threads = std::max(threads, 1);
   if (threads == count) return;
   count = threads;
-  if (owner == getpid()) old = std::move(pool);
-  pool = nullptr;
+  leave_behind();
+  old = std::move(pool);
 }
 
 int threads() { return count; }
 
 void in_parallel(size_t rows, size_t part, const std::function<void(size_t, size_t)>& work) {
-  Job job(work, rows, part ? part : 1);
+  Job job{work, rows, std::max<size_t>(part, 1)};
   auto workers = rows > job.part ? current() : nullptr;
   if (workers)
     workers->run(job);

@@ -43,7 +43,8 @@ struct Last {
 };
 
 inline Last last_of(const CodeKernels& kernels, const uint32_t* bits, const uint32_t* positions,
-                    size_t n, size_t k, std::vector<uint32_t>& room) {
+                    size_t n, size_t k) {
+  thread_local std::vector<uint32_t> room;
   Range range = kth(kernels, bits, n, k, 64);
   room.resize(std::max(room.size(), 2 * (n + 16)));
   uint32_t* some = room.data();

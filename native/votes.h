@@ -1,6 +1,7 @@
 // Neighbours vote for the word that followed them, the nearer the more.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -49,26 +50,28 @@ inline void count_votes(const CodeKernels& kernels, const Votes& votes, Ballot b
 // What each of k neighbours counts when the kernels are trusted so: their shares, mixed. Nothing for
 // those at infinity.
 inline void mix_weights(const Votes& votes, const float* squared, size_t k, const double* trust, double* mixed) {
-  double nearest = INFINITY, furthest = 0, total = 0;
-  for (size_t i = 0; i < k; ++i)
-    if (std::isfinite(squared[i])) {
-      nearest = std::fmin(nearest, squared[i]);
-      furthest = std::fmax(furthest, squared[i]);
-    }
-  double theta = votes.bandwidth > 0 ? static_cast<double>(votes.bandwidth) * votes.bandwidth : furthest;
-  double scale = votes.sharpness / (theta > 0 ? theta : 1.0);
-  std::vector<double> weights(k);
+  float nearest = INFINITY, furthest = 0;
   for (size_t i = 0; i < k; ++i) {
-    if (!std::isfinite(squared[i])) continue;
-    weights[i] = votes.gaussian ? std::exp((nearest - squared[i]) * (scale / 2)) : std::fmax(1 - squared[i] * scale, 0);
+    nearest = squared[i] < nearest ? squared[i] : nearest;
+    furthest = squared[i] > furthest && squared[i] < INFINITY ? squared[i] : furthest;
+  }
+  const double theta = votes.bandwidth > 0 ? double(votes.bandwidth) * votes.bandwidth : furthest;
+  const double scale = votes.sharpness / (theta > 0 ? theta : 1.0);
+  std::vector<double> weights(k);
+  double total = 0;
+  for (size_t i = 0; i < k; ++i) {
+    if (!(squared[i] < INFINITY)) continue;
+    weights[i] = votes.gaussian ? std::exp((double(nearest) - squared[i]) * (scale / 2))
+                                : std::max(1 - squared[i] * scale, 0.0);
     total += weights[i];
   }
-  for (size_t i = 0; i < k && !(total > 0); ++i) weights[i] = std::isfinite(squared[i]) && squared[i] == nearest;
+  for (size_t i = 0; i < k && !(total > 0); ++i) weights[i] = squared[i] < INFINITY && squared[i] == nearest;
   for (int j = 0; j < votes.kernels; ++j) {
     total = 0;
     for (double each : weights) total += each;
+    const double part = total > 0 ? trust[j] / total : 0;
     for (size_t i = 0; i < k; ++i) {
-      mixed[i] += total > 0 ? trust[j] * weights[i] / total : 0;
+      mixed[i] += part * weights[i];
       weights[i] *= weights[i];
     }
   }

@@ -48,17 +48,7 @@ class QuantizedLists:
         sharpness: float,
         bandwidth: float,
         kernels: int,
-    ) -> np.ndarray: ...
-    def vote(
-        self,
-        queries: np.ndarray,
-        words: np.ndarray,
-        known_words: np.ndarray,
-        k: int,
-        gaussian: bool,
-        sharpness: float,
-        bandwidth: float,
-        kernels: int,
+        learn: bool = True,
     ) -> np.ndarray: ...
     def state(self) -> dict[str, np.ndarray]: ...
     def load(self, state: dict[str, np.ndarray]) -> None: ...

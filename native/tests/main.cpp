@@ -1,25 +1,32 @@
-// The datastore without Python: the same bits from every instruction set, under sanitizers and on
-// other processors (`make sanitize`, `make arm`).
+// All kernels without Python: the same from every instruction set, number of threads and cut of the
+// stream, under sanitizers and on other processors (`make sanitize`, `make arm`).
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <functional>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "../exact.h"
 #include "../isa.h"
 #include "../lists.h"
+#include "../merging.h"
+#include "../mixture.h"
+#include "../network.h"
+#include "../ngram.h"
+#include "../oov.h"
 #include "../search.h"
+#include "../spelling.h"
 #include "../threads.h"
 
 using namespace unbounded;
 
 namespace {
 
-// What all integer kernels found on the made-up stream below, on the first machine that ran it.
+// What the datastore's integers are on the made-up stream below, on the first machine that ran it.
 constexpr uint64_t kExpected = 13530271335262837415ull;
-
-constexpr size_t kWidth = 40;
 
 struct Random {
   uint64_t state = 88172645463325252ull;
@@ -29,20 +36,41 @@ struct Random {
   }
   // Whole numbers over a power of two: the same floats everywhere.
   float value() { return (static_cast<float>(next() >> 16) - 32768.0f) / 32768.0f; }
+  std::vector<float> values(size_t n, float scale = 1.0f) {
+    std::vector<float> found(n);
+    for (float& each : found) each = scale * value();
+    return found;
+  }
+  std::vector<int64_t> words(size_t n, uint32_t size) {
+    std::vector<int64_t> found(n);
+    for (int64_t& each : found) each = next() % size;
+    return found;
+  }
 };
 
-uint64_t mix(uint64_t hash, const void* data, size_t bytes) {
-  const auto* at = static_cast<const unsigned char*>(data);
-  for (size_t i = 0; i < bytes; ++i) hash = (hash ^ at[i]) * 1099511628211ull;
-  return hash;
-}
-
+// Integers, which must be the same everywhere, and numbers, which must nearly be.
 struct Result {
   uint64_t hash = 14695981039346656037ull;
-  std::vector<double> shares;
+  std::vector<double> numbers;
+
+  template <class T>
+  void integers(const std::vector<T>& values) {
+    const auto* at = reinterpret_cast<const unsigned char*>(values.data());
+    for (size_t i = 0; i < values.size() * sizeof(T); ++i) hash = (hash ^ at[i]) * 1099511628211ull;
+  }
+  template <class T>
+  void floats(const std::vector<T>& values) {
+    numbers.insert(numbers.end(), values.begin(), values.end());
+  }
 };
 
-Result run() {
+// A stream of `rows`, cut into pieces.
+void in_pieces(size_t rows, size_t cut, const std::function<void(size_t start, size_t n)>& piece) {
+  for (size_t start = 0; start < rows; start += cut) piece(start, std::min(cut, rows - start));
+}
+
+Result datastore(size_t) {
+  constexpr size_t kWidth = 40;
   Random random;
   std::vector<float> mean(kWidth), axes(kWidth * kAxes, 0.0f), steps(kAxes, 0.0f);
   for (size_t i = 0; i < kWidth; ++i) axes[i * kAxes + i] = 1.0f, steps[i] = 0.25f;
@@ -52,67 +80,326 @@ Result run() {
   const Votes votes{true, 4.0f, 0.0f, 4};
   while (lists.entries() < 6000) {
     size_t n = static_cast<size_t>(std::min<int64_t>(lists.room(), 1 + random.next() % 200));
-    std::vector<float> keys(n * kWidth);
-    for (float& each : keys) each = random.value();
-    std::vector<int64_t> targets(n);
-    for (int64_t& each : targets) each = random.next() % 50;
+    std::vector<float> keys = random.values(n * kWidth);
+    std::vector<int64_t> targets = random.words(n, 50);
     Coded coded = encode(lists.quantizer(), keys.data(), n);
-    result.hash = mix(result.hash, coded.codes.data(), coded.codes.size() * sizeof(uint32_t));
+    result.integers(coded.codes);
+    std::vector<int32_t> to;
     if (lists.entries() == 0) {
-      lists.append(coded.codes.data(), lists.assign(coded).data(), targets.data(), n);
+      to = lists.assign(coded);
     } else {
       size_t k = static_cast<size_t>(std::min<int64_t>(30, lists.entries()));
       Search search(lists, coded, static_cast<int64_t>(k), true, targets.data());
       std::vector<float> squared(n * k);
       std::vector<int64_t> positions(n * k);
       search.neighbours(squared.data(), positions.data());
-      result.hash = mix(result.hash, squared.data(), squared.size() * sizeof(float));
-      result.hash = mix(result.hash, positions.data(), positions.size() * sizeof(int64_t));
+      result.integers(squared);
+      result.integers(positions);
       std::vector<double> shares(n * 4);
       search.score(votes, words.data(), shares.data());
-      result.shares.insert(result.shares.end(), shares.begin(), shares.end());
-      lists.append(coded.codes.data(), search.nearest_lists().data(), targets.data(), n);
+      result.floats(shares);
+      to = search.nearest_lists();
     }
+    lists.append(coded.codes.data(), to.data(), targets.data(), n);
     // The same keys searched exactly.
     std::vector<int64_t> low(n, 0), high(n);
     std::vector<int32_t> own(targets.begin(), targets.end());
     for (size_t t = 0; t < n; ++t) high[t] = static_cast<int64_t>(t);
     std::vector<double> shares(n * 4);
-    Exact{keys.data(), n, keys.data(), kWidth, low.data(), high.data()}.score(
-        20, votes, own.data(), targets.data(), shares.data());
-    result.shares.insert(result.shares.end(), shares.begin(), shares.end());
+    Exact{keys.data(), n, keys.data(), kWidth, low.data(), high.data()}.score(20, votes, own.data(), targets.data(),
+                                                                             shares.data());
+    result.floats(shares);
     words.insert(words.end(), targets.begin(), targets.end());
   }
-  result.hash = mix(result.hash, lists.lengths.data(), lists.lengths.size() * sizeof(int64_t));
-  result.hash = mix(result.hash, lists.centroids.data(), lists.centroids.size() * sizeof(uint32_t));
+  result.integers(lists.lengths);
+  result.integers(lists.centroids);
   return result;
 }
+
+// Exact search of keys of any width, each query seeing those before it.
+Result exact(size_t cut) {
+  Result result;
+  for (size_t width : {1, 7, 33, 96}) {
+    Random random;
+    constexpr size_t kRows = 150, kNearest = 12;
+    const std::vector<float> keys = random.values(kRows * width);
+    std::vector<int64_t> low(kRows), high(kRows);
+    for (size_t t = 0; t < kRows; ++t) high[t] = int64_t(t), low[t] = std::max<int64_t>(high[t] - 100, 0);
+    std::vector<float> squared(kRows * kNearest);
+    std::vector<int64_t> numbers(kRows * kNearest);
+    in_pieces(kRows, cut, [&](size_t start, size_t n) {
+      Exact{&keys[start * width], n, keys.data(), width, &low[start], &high[start]}.neighbours(
+          kNearest, &squared[start * kNearest], &numbers[start * kNearest]);
+    });
+    for (float& each : squared) each = std::isfinite(each) ? each : -1.0f;
+    result.floats(squared);
+  }
+  return result;
+}
+
+Result network(size_t cut) {
+  constexpr size_t kWords = 60, kIn = 9, kStreams = 2;
+  Result result;
+  for (Kind kind : {Kind::lstm, Kind::gru, Kind::elman})
+    for (size_t units : {5, 64, 71}) {
+      Random random;
+      const size_t rows = Cell::gates_of(kind) * units;
+      const auto input = random.values(rows * kIn), inner = random.values(rows * units, 0.2f);
+      const auto bias = random.values(rows), second = random.values(rows);
+      const Cell cell(kind, units, kIn, input.data(), inner.data(), bias.data(), second.data());
+      const auto vectors = random.values(20 * kIn);
+      const auto place = random.words(kWords, 20);
+      std::vector<float> alone(cell.parts() * units), hidden(kWords * units);
+      in_pieces(kWords, cut, [&](size_t start, size_t n) {
+        const auto length = int64_t(n);
+        cell.advance(vectors.data(), 20, &place[start], &length, 1, alone.data(), &hidden[start * units]);
+      });
+      result.floats(hidden);
+      // The same words as two streams, and one that has none.
+      std::vector<float> beside(cell.parts() * (kStreams + 1) * units), both(kWords * units);
+      const int64_t lengths[] = {40, 0, 20};
+      cell.advance(vectors.data(), 20, place.data(), lengths, kStreams + 1, beside.data(), both.data());
+      if (!std::equal(both.begin(), both.begin() + 40 * units, hidden.begin())) result.numbers.push_back(NAN);
+    }
+  return result;
+}
+
+Result softmax(size_t cut) {
+  constexpr size_t kRows = 53, kWidth = 37, kDirections = 13;
+  Random random;
+  const std::vector<int64_t> cutoffs{90, 140, 2300};
+  std::vector<AdaptiveSoftmax::Cluster> clusters;
+  for (size_t i = 0; i < 2; ++i) {
+    const size_t inner = 11 - 4 * i, out = cutoffs[i + 1] - cutoffs[i];
+    clusters.push_back({Linear(random.values(inner * kWidth).data(), inner, kWidth),
+                        Linear(random.values(out * inner).data(), out, inner)});
+  }
+  const AdaptiveSoftmax output(Linear(random.values(92 * kWidth).data(), 92, kWidth), clusters, cutoffs);
+  const auto hidden = random.values(kRows * kWidth), signals = random.values(kRows * kDirections);
+  auto words = random.words(kRows, 2300);
+  words[3] = -1, words[4] = 2300;
+  std::vector<double> prob(kRows), share(kRows), shares(kRows), dense(kRows * output.size());
+  std::vector<int64_t> column(kRows);
+  std::vector<float> odds(kRows * output.columns());
+  std::vector<float> change(kDirections * output.columns()), sums(change.size()), slope(change.size());
+  const AdaptedHead adapted{kDirections, output.columns(), change.data(), sums.data(), slope.data()};
+  size_t waiting = 0;
+  in_pieces(kRows, cut, [&](size_t start, size_t n) {
+    const float* states = &hidden[start * kWidth];
+    float* first = &odds[start * output.columns()];
+    output.score(states, n, &words[start], &prob[start], &share[start], &column[start], first);
+    output.dense(states, n, &dense[start * output.size()]);
+    waiting = adapted.score(first, &column[start], &signals[start * kDirections], n, waiting, 4, 0.1f, 0.01f,
+                            &shares[start]);
+  });
+  Result result;
+  result.integers(column);
+  for (const auto& each : {prob, share, shares, dense}) result.floats(each);
+  result.floats(odds), result.floats(change), result.floats(sums);
+  for (size_t t = 0; t < kRows; ++t)
+    if (words[t] >= 0 && words[t] < 2300 && std::fabs(dense[t * output.size() + words[t]] - prob[t]) > 1e-6)
+      result.numbers.push_back(NAN);
+  constexpr size_t kSteps = 6, kUnits = 21;
+  auto gates = random.values(kSteps * 4 * kUnits), cells = random.values((kSteps + 1) * kUnits);
+  std::vector<float> slopes(gates.size());
+  network_kernels().lstm_backward(gates.data(), cells.data(), random.values(kSteps * kUnits).data(),
+                                  random.values(4 * kUnits * kUnits).data(), kSteps, kUnits, slopes.data());
+  result.floats(slopes);
+  return result;
+}
+
+Result mixture(size_t cut) {
+  constexpr size_t kRows = 70, kTold = 5;
+  Result result;
+  for (size_t experts : {1, 3, 9}) {
+    Random random;
+    const size_t own = 3 * experts + 1, signals = own + kTold;
+    std::vector<double> table(kRows * experts), prob(kRows), plain(kRows * experts), gated(kRows), weights(plain.size());
+    for (double& each : table) each = double(random.next() % 1000 + 1) / 4000.0;
+    table[experts] = 1e-250;  // unlikely, not impossible
+    auto told = random.values(kRows * kTold);
+    told[7] = NAN;
+    std::vector<double> by_rate(kRates * experts, 1.0 / double(experts)), trust(kRates, 1.0 / kRates);
+    std::vector<double> scale(signals, 0.3), moments(2 * signals), owned(own, NAN);
+    std::vector<float> tilt(experts * signals), squares(tilt.size(), 0.01f);
+    int64_t seen = 0;
+    const Gate gate{int64_t(experts), int64_t(own), int64_t(signals), scale.data(), &seen, moments.data(), owned.data(),
+                    tilt.data(), squares.data()};
+    Aligned<double> room(experts * kRateLanes);
+    Aligned<float> gate_rows(size_t(gate_room(gate.experts, gate.signals)));
+    in_pieces(kRows, cut, [&](size_t start, size_t n) {
+      const double* rows = &table[start * experts];
+      double* mixed = &plain[start * experts];
+      mixture_kernels().online(rows, int64_t(n), gate.experts, by_rate.data(), trust.data(), &prob[start], mixed,
+                               room.data());
+      mixture_kernels().weigh(gate, &told[start * kTold], mixed, &weights[start * experts], gate_rows.data());
+      mixture_kernels().gate(gate, rows, &told[start * kTold], mixed, int64_t(n), &gated[start],
+                             &weights[start * experts], gate_rows.data());
+    });
+    for (const auto& each : {prob, gated, plain, weights, by_rate, trust, moments}) result.floats(each);
+    result.floats(tilt);
+  }
+  return result;
+}
+
+Result ngram(size_t cut) {
+  constexpr size_t kRows = 600;
+  Random random;
+  auto words = random.words(kRows, 12);
+  std::vector<int32_t> heads(kOrders * kRows + 1), counts(8 * (kOrders * kRows + 1));
+  std::vector<Node> nodes(heads.size());
+  nodes[0] = {0, 0, 0, kNone - 1};
+  std::vector<double> learned(kOrders * kTotals * kRepeats * 3, 1.0), probs(kRows), walked(kRows), asked(12);
+  std::vector<int64_t> contexts{0, kNowhere, kNowhere, kNowhere, kNowhere};
+  Tree tree{heads.data(), nodes.data(), reinterpret_cast<Counts*>(counts.data()), 1, 1,
+            reinterpret_cast<double(*)[3]>(learned.data()), contexts.data()};
+  in_pieces(kRows, cut, [&](size_t start, size_t n) { tree.read(&words[start], int64_t(n), 11, &probs[start]); });
+  Said said[kOrders];
+  tree.weigh(said);
+  const std::vector<int64_t> every{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
+  tree.ask(every.data(), 12, 11, said, asked.data());
+  in_pieces(kRows, cut, [&](size_t start, size_t n) { tree.walk(&words[start], int64_t(n), 11, &walked[start]); });
+  Result result;
+  for (const Node& node : nodes) result.integers(std::vector<int32_t>{node.parent, node.word, node.next, node.last});
+  result.integers(heads), result.integers(counts);
+  result.floats(probs), result.floats(asked), result.floats(walked);
+  // Chained again, every node is found where it was.
+  std::vector<int32_t> again(heads.size());
+  tree.heads = again.data();
+  tree.chain_all();
+  std::vector<double> twice(12);
+  contexts.assign({0, kNowhere, kNowhere, kNowhere, kNowhere});
+  tree.weigh(said);
+  tree.ask(every.data(), 12, 11, said, twice.data());
+  result.floats(twice);
+  return result;
+}
+
+Result spelling(size_t) {
+  Random random;
+  uint64_t size = 1 << 10;
+  std::vector<uint64_t> slots(size);
+  std::vector<int64_t> counters(2);
+  std::vector<float> weights((kSpellingOrders + 2 + 8) * kSpellingContexts * kSpellingClasses, 0.3f);
+  Speller speller{slots.data(), size, counters.data(),
+                  reinterpret_cast<float(*)[kSpellingContexts][kSpellingClasses]>(weights.data()), 8};
+  Result result;
+  for (int word = 0; word < 60; ++word) {
+    const size_t length = random.next() % 12;
+    std::vector<uint8_t> letters(length + 1);
+    for (uint8_t& each : letters) each = uint8_t("ab-z.9\xC3\xA9"[random.next() % 8]);
+    const bool shut[13] = {true};
+    while (2 * (uint64_t(counters[0]) + uint64_t(speller.places(int64_t(length)))) > size) {
+      std::vector<uint64_t> grown(2 * size);
+      move_slots(slots.data(), size, grown.data(), 2 * size);
+      slots.swap(grown), size *= 2;
+      speller.slots = slots.data(), speller.size = size;
+    }
+    for (bool learn : {false, true}) result.numbers.push_back(speller.spell(letters.data(), shut, int64_t(length), learn));
+    ++counters[1];
+  }
+  result.integers(counters);
+  return result;
+}
+
+Result oov(size_t) {
+  constexpr size_t kSize = 40, kWidth = 7;
+  Random random;
+  std::vector<int64_t> features(200), ends;
+  int64_t used = 0;
+  for (const char* word : {"a", "Zorble", "caf\xE9", "3,141"}) {
+    const std::vector<uint32_t> letters(word, word + std::strlen(word));
+    used += oov_features(letters.data(), int64_t(letters.size()), kSize, features.data() + used);
+    ends.push_back(used);
+  }
+  const OovWords words{features.data(), ends.data(), ends.size()};
+  const std::vector<double> weights{1.0, 0.5, 0.0, 2.0};
+  const auto given = random.values(ends.size() * kWidth), said = random.values(kSize * kWidth);
+  const std::vector<double> vectors(given.begin(), given.end());
+  std::vector<double> squares(kSize * kSize), products(kSize * kWidth);
+  std::vector<float> out(ends.size() * kWidth);
+  words.add_up(weights.data(), vectors.data(), kSize, kWidth, squares.data(), products.data());
+  words.look_up(said.data(), kWidth, out.data());
+  Result result;
+  result.integers(features);
+  result.floats(squares), result.floats(products), result.floats(out);
+  return result;
+}
+
+Result merging(size_t) {
+  const float near[] = {1, 3, INFINITY}, far[] = {1, 2, 3};
+  const int32_t words[] = {7, 8, -1}, theirs[] = {0, 1, 0}, wrong[] = {0, 2, 0};
+  const int64_t places[] = {4, 9, -1}, table[] = {20, 21};
+  const uint32_t entries[] = {1, 2, 3};
+  std::vector<float> out(3);
+  std::vector<int32_t> said(3);
+  std::vector<int64_t> at(3);
+  Result result;
+  merge({near, words, places, 3}, {far, theirs, entries, 3}, table, 2, 2, 1, out.data(), said.data(), at.data());
+  if (at != std::vector<int64_t>{3, 4, 5} || said != std::vector<int32_t>{20, 7, 21}) result.numbers.push_back(NAN);
+  try {
+    merge({near, words, places, 3}, {far, wrong, entries, 3}, table, 2, 2, 1, out.data(), said.data(), at.data());
+    result.numbers.push_back(NAN);
+  } catch (const std::invalid_argument&) {
+  }
+  return result;
+}
+
+bool throws_again() {
+  try {
+    in_parallel(100, 1, [](size_t start, size_t) { if (start == 60) throw std::runtime_error("one part failed"); });
+    return false;
+  } catch (const std::runtime_error&) {
+    return true;
+  }
+}
+
+struct Area {
+  const char* name;
+  Result (*run)(size_t cut);
+  bool same_bits;  // of its numbers, from any cut and number of threads
+};
 
 }  // namespace
 
 int main() {
+  constexpr Area kAreas[] = {{"datastore", datastore, false}, {"exact", exact, true},       {"network", network, true},
+                             {"softmax", softmax, true},      {"mixture", mixture, true},   {"ngram", ngram, true},
+                             {"spelling", spelling, true},    {"oov", oov, true},           {"merging", merging, true}};
+  constexpr size_t kWhole = 1 << 20;
   int passed = 0, failed = 0;
-  auto check = [&](bool holds, const char* what, const char* isa, int threads) {
+  auto check = [&](bool holds, const std::string& what) {
     ++(holds ? passed : failed);
-    if (!holds) std::printf("FAILED: %s (%s, %d threads)\n", what, isa, threads);
+    if (!holds) std::printf("FAILED: %s\n", what.c_str());
   };
-  set_isa("generic");
-  Result plain = run();
-  std::printf("hash %llu\n", static_cast<unsigned long long>(plain.hash));
-  check(plain.hash == kExpected, "integers are those of every other machine", "generic", 1);
-  for (Isa each : supported_isas())
-    for (int count : {1, 3}) {
-      set_isa(isa_name(each));
-      set_threads(count);
-      Result found = run();
-      check(found.hash == plain.hash, "integers have the same bits", isa_name(each), count);
-      bool near = found.shares.size() == plain.shares.size();
-      for (size_t i = 0; near && i < found.shares.size(); ++i) {
-        double a = found.shares[i], b = plain.shares[i];
-        near = (std::isnan(a) && std::isnan(b)) || std::fabs(a - b) <= 1e-5;
+  for (const Area& area : kAreas) {
+    set_isa("generic"), set_threads(1);
+    const Result plain = area.run(kWhole);
+    if (area.run == datastore) check(plain.hash == kExpected, "integers are those of every other machine");
+    for (Isa isa : supported_isas()) {
+      set_isa(isa_name(isa)), set_threads(1);
+      const Result first = area.run(kWhole);
+      for (auto [threads, cut] : {std::pair{1, kWhole}, {3, kWhole}, {1, size_t{7}}, {3, size_t{16}}}) {
+        if (!area.same_bits && cut != kWhole) continue;
+        set_threads(threads);
+        const Result found = area.run(cut);
+        const std::string where = std::string(area.name) + ", " + isa_name(isa) + ", " + std::to_string(threads) +
+                                  " threads, pieces of " + std::to_string(cut);
+        check(found.hash == plain.hash, "integers have the same bits: " + where);
+        auto agree = [&](const Result& with, double tolerance) {
+          return std::equal(found.numbers.begin(), found.numbers.end(), with.numbers.begin(), with.numbers.end(),
+                            [&](double a, double b) {
+                              return std::fabs(a - b) <= tolerance * std::max(1.0, std::fabs(b)) ||
+                                     (!area.same_bits && std::isnan(a) && std::isnan(b));
+                            });
+        };
+        check(agree(plain, 1e-5), "numbers are those of generic code: " + where);
+        if (area.same_bits) check(agree(first, 0.0), "numbers have the same bits: " + where);
       }
-      check(near, "votes agree", isa_name(each), count);
     }
+  }
+  set_threads(3);
+  check(throws_again(), "what one part throws is thrown again");
   std::printf("%d passed, %d failed\n", passed, failed);
   return failed != 0;
 }

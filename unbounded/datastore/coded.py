@@ -139,7 +139,8 @@ class Coded(Datastore):
             return votes.count(found.squared, found.words, words)
         asked, came = checked_pairs(queries, words, self.width)
         self._tag(self._codes)
-        return self._codes.vote(asked, came, self.words, checked_k(k), *votes.settings)
+        how = self.words, checked_k(k), *votes.settings
+        return self._codes.score(asked, came, *how, learn=False)
 
     def state(self, since: int | None = None) -> dict[str, np.ndarray]:
         """Keys or codes, and words; since so many pairs, the keys or codes of the others.
