@@ -1,14 +1,16 @@
-"""Whole jobs: n-grams that have read the training text, OOV words read by their characters."""
+"""A model over a text: what can be given, n-grams of the training text, OOV words by characters."""
 
 from dataclasses import replace
 from itertools import islice
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.lm.test_training import NETWORK
-from unbounded.corpus import Line, Tokenizer, demo_text, read_sentences
-from unbounded.errors import SettingError
+from unbounded.corpus import Line, Reader, Tokenizer, demo_text, read_sentences
+from unbounded.errors import SettingError, UnboundedError
 from unbounded.evaluation.evaluate import EvaluationConfig, evaluate
 from unbounded.experts import NGram
 from unbounded.lm import Pretrained, TrainingConfig, load_model, train_model, training_text
@@ -31,11 +33,49 @@ def model(tmp_path_factory: pytest.TempPathFactory, lines: list[Line]) -> Pretra
     return load_model(folder)
 
 
+def test_a_text_is_a_path_several_a_reader_or_lines_and_a_model_its_folder(
+    model: Pretrained, lines: list[Line], tmp_path: Path
+) -> None:
+    path = tmp_path / "text.txt"
+    path.write_text("\n".join(line.text for line in lines[400:420]))
+    config = replace(CONFIG, rows=("static",))
+    assert model.folder is not None
+    found = [
+        evaluate(who, text, config).rows[0].tally.perplexity
+        for who, text in (
+            (model, lines[400:420]),
+            (model, iter(lines[400:420])),
+            (model, Reader([path])),
+            (model, path),
+            (model.folder, str(path)),
+            (str(model.folder), [str(path)]),
+            (model, (path,)),
+        )
+    ]
+    assert found == [found[0]] * len(found)
+
+
+@pytest.mark.parametrize("text", [None, 5, b"text.txt", [1, 2], {"a": 1}, [Path("a"), 1]])
+def test_what_is_no_text_is_named_in_one_line(model: Pretrained, text: Any) -> None:
+    with pytest.raises(SettingError, match="give a file or folder, a list of them") as caught:
+        evaluate(model, text, CONFIG)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_is_no_model_or_no_file_is_named_in_one_line(model: Pretrained) -> None:
+    with pytest.raises(SettingError, match="the model is of type int; give a model's folder"):
+        evaluate(5, "a.txt", CONFIG)  # type: ignore[arg-type]
+    with pytest.raises(UnboundedError, match=r"nowhere\.txt"):
+        evaluate(model, "nowhere.txt", CONFIG)
+
+
 def test_it_has_read_the_training_text_and_then_goes_on(model: Pretrained) -> None:
     assert model.text is not None
     expected = NGram(9_000)
     expected.score(np.empty((len(model.text), 0)), model.text)
-    online = build_online(model, 9_000, ["uniform", "ngram", "train_ngram"], MemoryConfig())
+    asked = ["uniform", "ngram", "train_ngram"]
+    build_online(model, 9_000, asked, MemoryConfig()).read(["we", "zorble"])  # teaches nobody else
+    online = build_online(model, 9_000, asked, MemoryConfig())
     words = model.tokenizer.words("the congress of the united states and the zorble")
     reading = online.read([*words, *words])
     found = dict(zip(reading.experts, reading.table.T, strict=True))
@@ -56,15 +96,6 @@ def test_only_what_is_read_first_is_counted(model: Pretrained, lines: list[Line]
         for many, text in ((None, None), (2, first), (None, first))
     )
     assert (two - alone, all_five - alone) == (2, 4)
-
-
-def test_a_stream_does_not_teach_the_next_one(model: Pretrained) -> None:
-    words = model.tokenizer.words("we zorble the union")
-    readings = [
-        build_online(model, 9_000, ["uniform", "train_ngram"], MemoryConfig()).read(words)
-        for _ in range(2)
-    ]
-    np.testing.assert_array_equal(readings[0].table, readings[1].table)
 
 
 def test_it_helps_near_the_training_text(model: Pretrained, lines: list[Line]) -> None:
