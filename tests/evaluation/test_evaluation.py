@@ -25,10 +25,6 @@ from unbounded.evaluation.rows import experts_of, make_rows
 from unbounded.mixture import Fixed, fit_weights
 
 
-def test_rows_come_in_the_order_asked_for() -> None:
-    assert [row.name for row in make_rows(["local", "static"])] == ["local", "static"]
-
-
 @pytest.mark.parametrize("names", [["statik"], [], ["static", "static"]])
 def test_rows_that_make_no_table_are_refused(names: list[str]) -> None:
     with pytest.raises(SettingError):
@@ -36,9 +32,13 @@ def test_rows_that_make_no_table_are_refused(names: list[str]) -> None:
 
 
 def test_only_needed_experts_are_asked_for() -> None:
+    assert [row.name for row in make_rows(["local", "static"])] == ["local", "static"]
     assert experts_of(make_rows(["local", "unigram"])) == ["static", "uniform", "unigram", "local"]
     assert experts_of(make_rows(["static"])) == ["static", "uniform"]
     assert experts_of(make_rows(["dynamic", "static"])) == ["static", "uniform", "dynamic"]
+
+
+FIGURES = ("perplexity", "bits_per_character", "seconds", "seconds_per_token")
 
 
 def test_json_has_the_keys_of_the_design() -> None:
@@ -48,16 +48,7 @@ def test_json_has_the_keys_of_the_design() -> None:
     figures = {"tokens", "oov_rate", "vocabulary", "rows"}
     assert set(found) == figures | {"memory", "events"} | set(evaluation.settings)
     for row in found["rows"]:
-        assert set(row) == {
-            "name",
-            "title",
-            "perplexity",
-            "bits_per_character",
-            "seconds",
-            "seconds_per_token",
-            "weights",
-            "bands",
-        }
+        assert set(row) == {"name", "title", "weights", "bands", *FIGURES}
         assert set(row["weights"]) == set(ROWS[row["name"]])
         assert sum(row["weights"].values()) == pytest.approx(1)
         assert sum(band["tokens"] for band in row["bands"].values()) == 50
@@ -65,25 +56,22 @@ def test_json_has_the_keys_of_the_design() -> None:
     assert json.loads(json.dumps(found)) == found
 
 
-def test_tokens_and_strangers_are_counted() -> None:
-    words = some_words(50)
-    evaluation = evaluate(words, cuts=(13, 14))
+def test_tokens_and_oov_words_are_counted_and_shown() -> None:
+    words, shown = some_words(50), list[int]()
+    evaluation = Evaluation({}, FULL, make_rows(["static"]))
+    blocks = cut(words, (13, 14))
+    evaluation.run(new_model(), blocks, every=5, show=lambda done, note: shown.append(done))
+    assert shown == [13, 14, 50]
     assert evaluation.tokens == 50
     assert evaluation.oov == sum(word in NEW for word in words)
     assert evaluation.oov_rate == evaluation.oov / 50
 
 
-def test_progress_is_shown_up_to_the_last_word() -> None:
-    shown: list[int] = []
-    evaluation = Evaluation({}, FULL, make_rows(["static"]))
-    blocks = cut(some_words(30), (10, 20))
-    evaluation.run(new_model(), blocks, every=5, show=lambda done, note: shown.append(done))
-    assert shown == [10, 20, 30]
-
-
-def test_a_text_without_words_is_an_error() -> None:
+def test_nothing_to_score_and_nothing_to_fit_on_are_errors() -> None:
     with pytest.raises(CorpusError, match="no words"):
         evaluate([])
+    with pytest.raises(CorpusError, match="empty"):
+        fit_rows(new_model(), [], make_rows(["static"]))
 
 
 def test_fitted_weights_are_those_of_em_on_the_first_part_which_is_not_scored() -> None:
@@ -119,11 +107,6 @@ def test_fitting_on_the_same_text_counts_its_strangers() -> None:
     buckets = FrequencyBuckets(12)
     fit_rows(new_model(["static"]), cut(["new0", "new0"], ()), make_rows(["static"]), buckets)
     assert buckets.bands(np.array([12])).tolist() == [5]
-
-
-def test_fitting_on_nothing_is_an_error() -> None:
-    with pytest.raises(CorpusError, match="empty"):
-        fit_rows(new_model(), [], make_rows(["static"]))
 
 
 @given(cuts=cuts, tokens=st.integers(0, 50))

@@ -44,19 +44,13 @@ def test_a_word_that_was_cut_is_written_whole() -> None:
     assert len(words) == 8
     assert written(words) == f"{text}\n"
     assert characters(words) == len(written(words))
-
-
-def test_characters_of_nothing_are_none() -> None:
     assert characters([]) == 0
+    assert characters(["été", "雨"]) == len("été 雨 ")
 
 
 @given(words=texts, at=st.integers(0, 40))
 def test_characters_do_not_depend_on_the_cut(words: list[str], at: int) -> None:
     assert characters(words) == characters(words[:at]) + characters(words[at:])
-
-
-def test_characters_count_letters_and_not_bytes() -> None:
-    assert characters(["été", "雨"]) == len("été 雨 ")
 
 
 @given(probs=probs)
@@ -68,22 +62,15 @@ def test_perplexity_is_one_over_the_geometric_mean(probs: np.ndarray) -> None:
     assert tally.bits_per_character == pytest.approx(-math.log2(mean) / 3)
 
 
-def test_a_tally_of_nothing_is_not_a_number() -> None:
-    assert math.isnan(Tally().perplexity)
-    assert math.isnan(Tally().bits_per_character)
-
-
 def test_an_impossible_word_is_infinitely_surprising() -> None:
     assert surprise(np.array([1.0, 0.0])).tolist() == [0.0, math.inf]
     tally = Tally()
-    tally.add(math.inf, 1, 1)
-    assert tally.perplexity == math.inf
-
-
-def test_a_perplexity_beyond_any_float_is_infinite_and_no_crash() -> None:
-    tally = Tally()
-    tally.add(744.0, 1, 1)
-    assert tally.perplexity == math.inf
+    assert math.isnan(tally.perplexity)
+    assert math.isnan(tally.bits_per_character)
+    # Beyond any float is infinite too, and no crash.
+    for nats in (744.0, math.inf):
+        tally.add(nats, 1, 1)
+        assert tally.perplexity == math.inf
 
 
 @given(words=ids, base=st.integers(1, 30), at=st.integers(0, 60))

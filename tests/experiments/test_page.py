@@ -2,13 +2,13 @@ import json
 import re
 import subprocess
 import sys
-from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
 from experiments.page import BEGIN, END, draw_all, html_page, tables_part, write_page
+from tests.evaluation.test_report import Tags
 from tests.experiments.made_up import keep, keep_all, rows_result
 from unbounded.errors import SettingError
 
@@ -46,7 +46,12 @@ def test_every_table_and_figure_is_drawn_and_every_link_leads_somewhere(
 ) -> None:
     docs = tmp_path / "docs"
     written = draw_all(experiments, docs)
-    assert all(path.exists() for path in written)
+    first = {path: path.read_bytes() for path in written}
+    for path in (experiments / "results").glob("*.jsonl"):
+        later = [json.loads(line) | {"when": "2099"} for line in path.read_text().splitlines()]
+        keep(path.parent, path.stem, *later)
+    # The same whenever it is drawn.
+    assert {path: path.read_bytes() for path in draw_all(experiments, docs)} == first
     figures = {path.name for path in written if path.parent.name == "figures"}
     stems = ("figure1-kernels", "figure1", "figure2")
     assert figures == {f"{name}-paper.{suffix}" for name in stems for suffix in ("png", "svg")}
@@ -67,9 +72,7 @@ def test_the_gist_compares_the_same_cells(tmp_path: Path) -> None:
     assert "static + unbounded cache −40.0% (paper −24.6%); all together −50.0%." in text
     assert "We score 1,000 words a cell where the paper scores 10,000,000" in text
     assert r"dropout (0.2)" in text
-
-
-def test_what_explains_a_difference_is_said_only_where_it_is_so(tmp_path: Path) -> None:
+    # What explains a difference is said only where it is so.
     same = rows_result("news-2007", "news-2007", tokens=10_000_000, trained={"dropout": 0.0})
     keep(tmp_path, "table2-paper", same)
     text = tables_part(tmp_path, tmp_path)
@@ -93,38 +96,13 @@ def test_the_markdown_needs_no_matplotlib(
     assert "figure2-paper.svg" in tables_part(experiments / "results", experiments)
 
 
-class Checker(HTMLParser):
-    """Collects ids and whatever would make a browser ask a host, and checks that tags close."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.ids: list[str] = []
-        self.asked: list[str] = []
-        self.open: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        found = dict(attrs)
-        self.ids += [found["id"] or ""] if "id" in found else []
-        self.asked += [f"{tag} {k}" for k, v in attrs if k in ("src", "href") and v]
-        if tag != "meta":
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.handle_starttag(tag, attrs)
-        self.open.pop()
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-
 def test_the_twin_is_whole_asks_nothing_and_wears_the_page_s_colors(experiments: Path) -> None:
     page = html_page(experiments / "results")
     assert page == html_page(experiments / "results")
-    checker = Checker()
-    checker.feed(page)
-    assert checker.open == []
-    assert checker.asked == []
-    assert len(set(checker.ids)) == len(checker.ids)
+    found = [attributes for _, attributes in Tags(page).found]
+    assert not [name for each in found for name in ("src", "href") if each.get(name)]
+    ids = [each["id"] for each in found if "id" in each]
+    assert len(set(ids)) == len(ids)
     assert page.count("<svg") == 3
     assert "var(--books)" in page
     assert "prefers-color-scheme: dark" in page
@@ -143,12 +121,3 @@ def test_draw_only_draws_without_corpora(experiments: Path, tmp_path: Path) -> N
     ran = subprocess.run(words, capture_output=True, text=True, check=False)
     assert ran.returncode == 2
     assert "--corpora is missing" in ran.stderr
-
-
-def test_what_is_drawn_is_the_same_whenever_it_is_drawn(experiments: Path, tmp_path: Path) -> None:
-    first = {path: path.read_bytes() for path in draw_all(experiments, tmp_path / "docs")}
-    for path in (experiments / "results").glob("*.jsonl"):
-        later = [json.loads(line) | {"when": "2099"} for line in path.read_text().splitlines()]
-        keep(path.parent, path.stem, *later)
-    again = {path: path.read_bytes() for path in draw_all(experiments, tmp_path / "docs")}
-    assert first == again

@@ -4,7 +4,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,9 @@ from unbounded.corpus import (
     Line,
     Reader,
     Splitter,
+    Text,
     Vocabulary,
+    as_lines,
     blocks,
     read_sentences,
     write_lines,
@@ -40,9 +42,6 @@ CELLS = 1 << 25
 
 FITTED_TOKENS = 100_000
 """How much of a text at most goes to fitting fixed weights when no other text is given."""
-
-Text = str | Path | Sequence[str | Path] | Iterable[Line]
-"""A file, a folder, `-`, several of them, a `Reader`, or lines."""
 
 
 @dataclass(frozen=True)
@@ -90,23 +89,17 @@ def evaluate(
     not scored; it is all that the memory of a kNN-LM knows. Fixed weights are fitted on the text
     to `validate` on. `datastore` makes that of the unbounded cache, if it lies elsewhere.
     """
-    if isinstance(model, str | Path):
-        model = load_model(Path(model))
     if not isinstance(model, Pretrained):
-        raise SettingError(
-            f"the model is of type {type(model).__name__}; give a model's folder, or a loaded model"
-        )
-    limits = (config.tokens, config.tokens, config.first_tokens or config.tokens)
+        model = load_model(model)
     with ExitStack() as stack:
-        scored, validated, before = (
-            None
-            if given is None
-            else stack.enter_context(readable_twice(given, model.tokenizer, tokens))
-            for given, tokens in zip((text, validate, first), limits, strict=True)
-        )
-        if scored is None:
-            raise _no_text(text)
-        return _evaluate(model, scored, config, validated, before, watchers, progress, datastore)
+
+        def lines(given: Text, tokens: int | None) -> Iterable[Line]:
+            return stack.enter_context(readable_twice(given, model.tokenizer, tokens))
+
+        text = lines(text, config.tokens)
+        validate = None if validate is None else lines(validate, config.tokens)
+        first = None if first is None else lines(first, config.first_tokens or config.tokens)
+        return _evaluate(model, text, config, validate, first, watchers, progress, datastore)
 
 
 @contextmanager
@@ -117,21 +110,7 @@ def readable_twice(
 
     Only the first `tokens` words of a pipe are, so that an endless one will do.
     """
-    match text:
-        case str() | Path():
-            lines: Iterable[Any] = Reader([text])
-        case Iterator():
-            lines = list(text)
-        case Iterable():
-            lines = text
-        case _:
-            raise _no_text(text)
-    if not isinstance(lines, Reader):
-        kinds = {type(each) for each in islice(lines, 2)}
-        if kinds and all(issubclass(kind, str | Path) for kind in kinds):
-            lines = Reader(list(lines))
-        elif not kinds <= {Line}:
-            raise _no_text(text)
+    lines = as_lines(text)
     if not isinstance(lines, Reader) or lines.bytes_total is not None:
         yield lines
         return
@@ -139,13 +118,6 @@ def readable_twice(
         spooled = Path(folder) / "text.txt"
         write_lines(lines, spooled, tokenizer, tokens)
         yield Reader([spooled])
-
-
-def _no_text(given: object) -> SettingError:
-    return SettingError(
-        f"the text is of type {type(given).__name__}; "
-        "give a file or folder, a list of them, a Reader, or lines"
-    )
 
 
 def _evaluate(

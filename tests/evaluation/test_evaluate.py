@@ -1,13 +1,16 @@
-"""Whole jobs: n-grams that have read the training text, OOV words read by their characters."""
+"""A model over a text: what can be given, n-grams of the training text, OOV words by characters."""
 
+import subprocess
+import sys
 from dataclasses import replace
 from itertools import islice
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.lm.test_training import NETWORK
-from unbounded.corpus import Line, Tokenizer, demo_text, read_sentences
+from unbounded.corpus import Line, Reader, Tokenizer, demo_text, read_sentences
 from unbounded.errors import SettingError
 from unbounded.evaluation.evaluate import EvaluationConfig, evaluate
 from unbounded.experts import NGram
@@ -31,11 +34,60 @@ def model(tmp_path_factory: pytest.TempPathFactory, lines: list[Line]) -> Pretra
     return load_model(folder)
 
 
+def test_a_text_is_a_path_several_a_reader_or_lines_and_a_model_its_folder(
+    model: Pretrained, lines: list[Line], tmp_path: Path
+) -> None:
+    path = tmp_path / "text.txt"
+    path.write_text("\n".join(line.text for line in lines[400:420]))
+    config = replace(CONFIG, rows=("static",))
+    assert model.folder is not None
+    found = [
+        evaluate(who, text, config).rows[0].tally.perplexity
+        for who, text in (
+            (model, lines[400:420]),
+            (model, iter(lines[400:420])),
+            (model, Reader([path])),
+            (model, path),
+            (model.folder, str(path)),
+            (str(model.folder), [str(path)]),
+            (model, (path,)),
+        )
+    ]
+    assert found == [found[0]] * len(found)
+
+
+def test_what_is_no_text_or_no_model_is_named_in_one_line(
+    model: Pretrained, tmp_path: Path
+) -> None:
+    """In a process without the checks of types that tests have."""
+    (tmp_path / "a.txt").write_text("a b c")
+    tried = [(5, "a.txt"), (str(model.folder), 5), (str(model.folder), None)]
+    tried += [(str(model.folder), [1, 2]), (str(model.folder), "nowhere.txt")]
+    code = f"""
+import unbounded
+for model, text in {tried!r}:
+    try:
+        unbounded.evaluate(model, text)
+    except unbounded.UnboundedError as error:
+        print(str(error))
+"""
+    ran = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    no_model, five, nothing, numbers, nowhere = ran.stdout.splitlines()
+    assert "5 is no model but int; give the path of a folder" in no_model
+    assert "5 is no text but int; give a path, a list of paths, a Reader, or lines" in five
+    assert "None is no text but NoneType" in nothing
+    assert "1 is no path but int" in numbers
+    assert "nowhere.txt" in nowhere
+
+
 def test_it_has_read_the_training_text_and_then_goes_on(model: Pretrained) -> None:
     assert model.text is not None
     expected = NGram(9_000)
     expected.score(np.empty((len(model.text), 0)), model.text)
-    online = build_online(model, 9_000, ["uniform", "ngram", "train_ngram"], MemoryConfig())
+    asked = ["uniform", "ngram", "train_ngram"]
+    build_online(model, 9_000, asked, MemoryConfig()).read(["we", "zorble"])  # teaches nobody else
+    online = build_online(model, 9_000, asked, MemoryConfig())
     words = model.tokenizer.words("the congress of the united states and the zorble")
     reading = online.read([*words, *words])
     found = dict(zip(reading.experts, reading.table.T, strict=True))
@@ -56,15 +108,6 @@ def test_only_what_is_read_first_is_counted(model: Pretrained, lines: list[Line]
         for many, text in ((None, None), (2, first), (None, first))
     )
     assert (two - alone, all_five - alone) == (2, 4)
-
-
-def test_a_stream_does_not_teach_the_next_one(model: Pretrained) -> None:
-    words = model.tokenizer.words("we zorble the union")
-    readings = [
-        build_online(model, 9_000, ["uniform", "train_ngram"], MemoryConfig()).read(words)
-        for _ in range(2)
-    ]
-    np.testing.assert_array_equal(readings[0].table, readings[1].table)
 
 
 def test_it_helps_near_the_training_text(model: Pretrained, lines: list[Line]) -> None:
