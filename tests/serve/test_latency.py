@@ -56,7 +56,8 @@ def largest(share: float) -> dict[str, tuple[str, str, Any, set[int]]]:
     """What every route takes at most, and a little more; work by the word is shared out."""
     words = round(LIMITS.ask / 2 * share)
     path, tokens, symbols = "/v1/memories/a", list(range(300)), "(" * round(LIMITS.ask * share)
-    completion = {"model": "a", "prompt": "The", "max_tokens": 128, "n": 8, "logprobs": 20}
+    completion = {"model": "a", "prompt": "The", "n": 8, "logprobs": 20}
+    completion |= {"max_tokens": round(128 * max(share, 0.1))}
     sixteen = {"model": "a", "prompt": [[1] * 100_000] * 16, "max_tokens": 1}
     many = {"model": "a", "prompt": [(tokens * 334)[: round(100_000 * share / 2)]]}
     wrong = {"model": "a", "prompt": [""] * 60 + [[-1] * 100_000]}
@@ -82,7 +83,12 @@ def largest(share: float) -> dict[str, tuple[str, str, Any, set[int]]]:
         "matching": ("POST", f"{path}/forget", {"matching": "(" * 1000}, {200}),
         "predict": ("POST", f"{path}/predict", {"text": symbols, "n": 100, "sources": 20}, {200}),
         "score": ("POST", f"{path}/score", {"text": ". " * words, "shares": True}, {200}),
-        "complete": ("POST", f"{path}/complete", {"text": "The", "words": 256}, {200, 503}),
+        "complete": (
+            "POST",
+            f"{path}/complete",
+            {"text": "The", "words": round(256 * max(share, 0.1))},
+            {200, 503},
+        ),
         "completions": ("POST", "/v1/completions", completion, {200, 503}),
         "echo": (
             "POST",
