@@ -2,9 +2,10 @@
 
 import io
 import os
+import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from unittest.mock import patch
@@ -38,6 +39,19 @@ def unbounded(*words: object, stdin: str = "") -> Ran:
     return Ran(code, out.getvalue(), err.getvalue())
 
 
+def process(*words: object, stdin: str = "") -> Ran:
+    """The same in a process of its own, for what a process is the point of."""
+    ran = subprocess.run(
+        [sys.executable, "-m", "unbounded", *map(str, words)],
+        capture_output=True,
+        text=True,
+        input=stdin,
+        timeout=300,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "200"},
+    )
+    return Ran(ran.returncode, ran.stdout, ran.stderr)
+
+
 def said(*words: object, stdin: str = "") -> str:
     """What a command that succeeds prints."""
     ran = unbounded(*words, stdin=stdin)
@@ -45,9 +59,15 @@ def said(*words: object, stdin: str = "") -> str:
     return ran.stdout
 
 
-def assert_fails(words: Sequence[object], *parts: str, status: int = 1, stdin: str = "") -> None:
+def assert_fails(
+    words: Sequence[object],
+    *parts: str,
+    status: int = 1,
+    stdin: str = "",
+    run: Callable[..., Ran] = unbounded,
+) -> None:
     """A failure is one line that says all these, and no traceback."""
-    ran = unbounded(*words, stdin=stdin)
+    ran = run(*words, stdin=stdin)
     assert ran.returncode == status, (words, ran)
     assert "Traceback" not in ran.stderr
     lines = [line for line in ran.stderr.splitlines() if line]

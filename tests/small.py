@@ -23,14 +23,31 @@ from unbounded.lm.pytorch import Encoder, build_head, frozen, reset_head
 TOY = ToyModel(base_size=12, width=5)
 
 
-def small_network(cell: str = "lstm") -> RecurrentModel:
-    """As many words and units as the toy."""
-    generator = torch.Generator().manual_seed(4)
-    encoder = Encoder(TOY.base_size, NetworkConfig(cell=cell, units=TOY.width))
-    head = build_head(TOY.width, TOY.base_size, [7])
+def recurrent(
+    size: int,
+    network: NetworkConfig,
+    *,
+    seed: int,
+    sentence_end: int = 0,
+    louder: tuple[float, float] = (1, 1),
+) -> RecurrentModel:
+    """With random weights; those of the embedding and of the output layer times so much."""
+    generator = torch.Generator().manual_seed(seed)
+    encoder = Encoder(size, network)
+    head = build_head(network.units, size, network.cutoffs)
     encoder.reset_parameters(generator)
     reset_head(head, generator)
-    return frozen(encoder, head, sentence_end=1)
+    with torch.no_grad():
+        encoder.embedding.weight.mul_(louder[0])
+        for weight in head.parameters():
+            weight.mul_(louder[1])
+    return frozen(encoder, head, sentence_end)
+
+
+def small_network(cell: str = "lstm") -> RecurrentModel:
+    """As many words and units as the toy."""
+    shape = NetworkConfig(cell=cell, units=TOY.width, cutoffs=(7,))
+    return recurrent(TOY.base_size, shape, seed=4, sentence_end=1)
 
 
 SMALL = {cell: small_network(cell) for cell in ("lstm", "gru")}

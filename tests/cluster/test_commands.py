@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.cluster.nodes import cluster
-from tests.commands import assert_fails, unbounded
+from tests.commands import assert_fails, process
 from tests.lm.test_training import NETWORK
 from tests.serve.running_service import Client, in_thread
 from unbounded.corpus import Tokenizer, demo_text, read_sentences
@@ -50,7 +50,7 @@ def engine() -> Iterator[str]:
 
 
 def json_of(*words: object) -> dict[str, Any]:
-    ran = unbounded(*words, "--json", "-")
+    ran = process(*words, "--json", "-")
     assert ran.returncode == 0, ran.stderr
     value: dict[str, Any] = json.loads(ran.stdout)
     return value
@@ -129,7 +129,9 @@ def test_moved_forgotten_and_looked_after(place: Path, memory: Path, engine: str
     assert matched["forgotten"] == gone["forgotten"]
     assert compacted["bytes"] > 0
     assert (stats["entries"], stats["documents"]) == (matched["entries"], 1)
-    assert_fails(["memory", "forget", memory, "--last", "3", *on], "there are no last ones")
+    assert_fails(
+        ["memory", "forget", memory, "--last", "3", *on], "there are no last ones", run=process
+    )
 
 
 def test_the_service_shows_each_shard(place: Path, memory: Path, engine: str) -> None:
@@ -156,5 +158,5 @@ def test_evaluate_gives_the_same_on_shards(place: Path, engine: str) -> None:
 
 def test_refusals_are_one_line(place: Path) -> None:
     new = ("read", place / "new", place / "a.txt", "--model", place / "model", "--engine")
-    assert_fails([*new, "ray://localhost:1"], "no engine answers at ray://localhost:1")
-    assert_fails([*new, "mail://x"], "'mail://x' is no engine; write ray://local")
+    assert_fails([*new, "ray://localhost:1"], "no engine answers at ray://localhost:1", run=process)
+    assert_fails([*new, "mail://x"], "'mail://x' is no engine; write ray://local", run=process)

@@ -10,7 +10,7 @@ import pytest
 
 from tests.cluster.nodes import cluster, free_port
 from tests.cluster.test_commands import json_of, make_model, several
-from tests.commands import assert_fails
+from tests.commands import assert_fails, process
 from unbounded.cluster.queue import some_waits
 
 pytest.importorskip("ray")
@@ -64,7 +64,7 @@ def test_a_cluster_that_goes_and_comes(tmp_path: Path, monkeypatch: pytest.Monke
     queued = ("--engine", engine, "--when-away", "queue", "--patience", "20", "--threads", 1)
     new = ["read", memory, tmp_path / "b.txt", "--model", tmp_path / "model"]
     # A memory is made on its engine or not at all.
-    assert_fails([*new, *queued], "no engine answers at")
+    assert_fails([*new, *queued], "no engine answers at", run=process)
     logs = [tmp_path / "one.log", tmp_path / "two.log", tmp_path / "stopping.log"]
     with ExitStack() as readers:
         with cluster(nodes=1, port=port, join=False):
@@ -86,7 +86,7 @@ def test_a_cluster_that_goes_and_comes(tmp_path: Path, monkeypatch: pytest.Monke
         assert said.startswith("Error: ")
     assert some_waits(memory)
     # In the other way, as is the default: one line.
-    assert_fails([*new, "--engine", engine], "no engine answers at")
+    assert_fails([*new, "--engine", engine], "no engine answers at", run=process)
     with reading(memory, engine, logs[1]) as two:
         # Away from the beginning.
         tell(two, logs[1], 0, 2)

@@ -6,10 +6,10 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.small import recurrent
 from tests.toy import ToyModel
 from tests.transformers_small import FAMILIES, network
 from unbounded.corpus import Vocabulary
@@ -22,23 +22,17 @@ from unbounded.lm import (
     TransformerModel,
 )
 from unbounded.lm.oov import Spelled, Speller
-from unbounded.lm.pytorch import Encoder, build_head, frozen, reset_head
 from unbounded.types import Ids
 
 SIZE = 40
 
 
-def recurrent(cell: str, cutoffs: tuple[int, ...] = (5, 20)) -> RecurrentModel:
-    network = NetworkConfig(cell=cell, units=16, cutoffs=cutoffs)
-    generator = torch.Generator().manual_seed(7)
-    encoder, head = Encoder(SIZE, network), build_head(16, SIZE, cutoffs)
-    encoder.reset_parameters(generator)
-    reset_head(head, generator)
-    return frozen(encoder, head, sentence_end=0)
+def network_of(cell: str, cutoffs: tuple[int, ...] = (5, 20)) -> RecurrentModel:
+    return recurrent(SIZE, NetworkConfig(cell=cell, units=16, cutoffs=cutoffs), seed=7)
 
 
 def spelled() -> Spelled:
-    lm = recurrent("lstm")
+    lm = network_of("lstm")
     vocabulary = Vocabulary(["</s>", *(f"word{n}" for n in range(SIZE - 1))])
     speller = Speller(lm, vocabulary, "made-up")
     vocabulary.encode([f"stranger{n}" for n in range(1_000)])
@@ -57,11 +51,11 @@ def transformer(family: str, key: str = "output") -> TransformerModel:
 
 MODELS: dict[str, Callable[[], LanguageModel]] = {
     "toy": lambda: ToyModel(SIZE, 5),
-    "lstm": lambda: recurrent("lstm"),
-    "lstm that keeps its last block": lambda: SharedHead(recurrent("lstm")),
-    "gru": lambda: recurrent("gru"),
-    "elman": lambda: recurrent("elman"),
-    "lstm, small vocabulary": lambda: recurrent("lstm", cutoffs=(2_000, 10_000)),
+    "lstm": lambda: network_of("lstm"),
+    "lstm that keeps its last block": lambda: SharedHead(network_of("lstm")),
+    "gru": lambda: network_of("gru"),
+    "elman": lambda: network_of("elman"),
+    "lstm, small vocabulary": lambda: network_of("lstm", cutoffs=(2_000, 10_000)),
     "spelled": SPELLED,
     **{family: partial(transformer, family) for family in FAMILIES},
     "gpt2, keys of the feed-forward": lambda: transformer("gpt2", "feedforward"),

@@ -8,7 +8,10 @@ import torch
 
 from tests.small import SMALL, small_network
 from unbounded.errors import SettingError
-from unbounded.lm import DynamicConfig, DynamicModel, TorchModel
+from unbounded.lm import DynamicConfig, DynamicModel, NetworkConfig, TorchModel
+from unbounded.lm.dynamic_model import read_stretch
+from unbounded.lm.pytorch import Encoder
+from unbounded.lm.settings import CELLS
 
 WORDS = np.array([3, 0, 11, 14, 8, 1, 1, 7, 5, 3, 0, 11, 2])
 CONFIG = DynamicConfig(segment=4, learning_rate=0.1, calm=1e-3)
@@ -92,3 +95,25 @@ def test_a_segment_of_strangers_changes_nothing_but_the_state() -> None:
 def test_settings_out_of_range_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(SettingError):
         DynamicConfig(**wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_gradients_through_a_cell_are_those_of_autograd(cell: str) -> None:
+    generator = torch.Generator().manual_seed(1)
+    encoder = Encoder(5, NetworkConfig(cell=cell, units=7))
+    encoder.reset_parameters(generator)
+    vectors, slope = (torch.randn(9, 7, generator=generator) for _ in range(2))
+    state = tuple(torch.randn(1, 1, 7, generator=generator) for _ in encoder.zero_state(1))
+
+    leaf = vectors.clone().requires_grad_()
+    hidden, after = encoder(leaf[:, None], state)
+    hidden[:, 0].backward(slope)
+    expected = [weight.grad for weight in encoder.cell.parameters()]
+    encoder.zero_grad()
+
+    stretch = read_stretch(encoder, vectors, state)
+    found = stretch.backward(slope)
+    torch.testing.assert_close(stretch.hidden, hidden[:, 0].detach())
+    torch.testing.assert_close(stretch.state, tuple(part.detach() for part in after))
+    torch.testing.assert_close(found, leaf.grad)
+    torch.testing.assert_close([weight.grad for weight in encoder.cell.parameters()], expected)

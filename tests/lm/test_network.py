@@ -6,11 +6,10 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-import torch
 
+from tests.small import recurrent
 from unbounded import _native
 from unbounded.lm import NetworkConfig, RecurrentModel, TorchModel
-from unbounded.lm.pytorch import Encoder, build_head, frozen, reset_head
 from unbounded.lm.settings import CELLS, weight_shapes
 
 SIZE, END = 9_000, 1
@@ -21,16 +20,8 @@ SHAPES = [(1, (2, 3)), (5, (7,)), (64, (100, 4_000)), (100, (2_100, 6_000))]
 @cache
 def network(cell: str, units: int, cutoffs: tuple[int, ...]) -> RecurrentModel:
     """With weights so large that gates open and close."""
-    generator = torch.Generator().manual_seed(units)
-    encoder = Encoder(SIZE, NetworkConfig(cell=cell, units=units, cutoffs=cutoffs))
-    head = build_head(units, SIZE, cutoffs)
-    encoder.reset_parameters(generator)
-    reset_head(head, generator)
-    with torch.no_grad():
-        encoder.embedding.weight.mul_(10)
-        for weight in head.parameters():
-            weight.mul_(5)
-    return frozen(encoder, head, END)
+    shape = NetworkConfig(cell=cell, units=units, cutoffs=cutoffs)
+    return recurrent(SIZE, shape, seed=units, sentence_end=END, louder=(10, 5))
 
 
 @pytest.fixture

@@ -5,17 +5,16 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.small import recurrent
 from unbounded import _native
 from unbounded.corpus import Vocabulary
 from unbounded.errors import SettingError
 from unbounded.experts import Expert, Static, Uniform
 from unbounded.lm import NetworkConfig, RecurrentModel
 from unbounded.lm.oov import DOUBT, FEATURES, FREQUENT, RIDGE, Spelled, Speller, _spell
-from unbounded.lm.pytorch import Encoder, build_head, frozen, reset_head
 from unbounded.mixture import Online
 from unbounded.model import OnlineModel
 from unbounded.types import Hidden
@@ -31,14 +30,10 @@ words = st.text("abcdefgilnoprstuz0123456789.-éß中", min_size=1, max_size=12)
 @cache
 def network() -> RecurrentModel:
     """A network whose words that end alike are read alike."""
-    config, generator = NetworkConfig(units=16, cutoffs=(20,)), torch.Generator().manual_seed(3)
-    encoder, head = Encoder(len(WORDS), config), build_head(16, len(WORDS), config.cutoffs)
-    encoder.reset_parameters(generator)
-    reset_head(head, generator)
-    with torch.no_grad():
-        for row, word in enumerate(WORDS):
-            encoder.embedding.weight[row, "gdsr".find(word[-1])] += 3
-    return frozen(encoder, head, sentence_end=0)
+    lm = recurrent(len(WORDS), NetworkConfig(units=16, cutoffs=(20,)), seed=3)
+    for row, word in enumerate(WORDS):
+        lm.weights["embedding"][row, "gdsr".find(word[-1])] += 3
+    return lm
 
 
 @cache
@@ -57,9 +52,6 @@ def test_a_vector_depends_on_the_spelling_and_on_nothing_else(some: list[str]) -
     together = speller().vectors(some)
     np.testing.assert_array_equal(together, np.concatenate([vector(word) for word in some]))
     assert np.isfinite(together).all()
-
-
-def test_no_words_have_no_vectors() -> None:
     assert speller().vectors([]).shape == (0, 16)
 
 

@@ -140,8 +140,9 @@ def test_kill_9_at_any_moment_loses_at_most_what_was_not_saved(tmp_path: Path) -
             child.stdout.readline()
         os.kill(child.pid, signal.SIGKILL)
         child.communicate()
-    subprocess.run([sys.executable, "-c", KILLED, str(folder)], check=True, capture_output=True)
-    run(tmp_path / "whole", cycle(12_000))
+    for name in ("killed", "whole"):
+        command = [sys.executable, "-c", KILLED, str(tmp_path / name)]
+        subprocess.run(command, check=True, capture_output=True)
     assert_same(load_model(tmp_path / "whole"), load_model(folder))
     assert not [file for file in folder.iterdir() if file.name.startswith(".")]
 
@@ -157,38 +158,29 @@ def test_training_stops_early_and_keeps_the_best_epoch(tmp_path: Path) -> None:
     assert model.config["training"]["best_epoch"] == best.epoch
 
 
-def test_another_text_or_setting_cannot_be_resumed(tmp_path: Path) -> None:
-    text, other = cycle(3_000), cycle(2_900)
-    trainer = trainer_of(text)
-    next(trainer.run(text.valid, every=1))
-    save_training(tmp_path, trainer, text)
-    with pytest.raises(TrainingError, match="another text"):
-        resume_training(tmp_path, trainer_of(other), other)
-    with pytest.raises(TrainingError, match=r"learning_rate 0\.2, not 0\.3"):
-        resume_training(tmp_path, trainer_of(text, replace(CONFIG, learning_rate=0.3)), text)
-
-
-def test_another_validation_text_or_network_cannot_be_resumed(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("network", "config", "cut", "said"),
+    [
+        (NETWORK, CONFIG, "text", "another text"),
+        (NETWORK, CONFIG, "valid", "another text"),
+        (NETWORK, replace(CONFIG, learning_rate=0.3), "", r"learning_rate 0\.2, not 0\.3"),
+        (replace(NETWORK, units=24), CONFIG, "", "units 16, not 24"),
+        (NETWORK, CONFIG, "file", "cannot be resumed"),
+    ],
+)
+def test_another_text_setting_or_damaged_state_cannot_be_resumed(
+    tmp_path: Path, network: NetworkConfig, config: TrainingConfig, cut: str, said: str
+) -> None:
     text = cycle(3_000)
     trainer = trainer_of(text)
     next(trainer.run(text.valid, every=1))
     save_training(tmp_path, trainer, text)
-    with pytest.raises(TrainingError, match="another text"):
-        resume_training(tmp_path, trainer_of(text), replace(text, valid=text.valid[:-1]))
-    wider = Trainer(text.words, text.counts, 0, replace(NETWORK, units=24), CONFIG)
-    with pytest.raises(TrainingError, match="units 16, not 24"):
-        resume_training(tmp_path, wider, text)
-
-
-def test_a_damaged_training_state_is_refused(tmp_path: Path) -> None:
-    text = cycle(3_000)
-    trainer = trainer_of(text)
-    next(trainer.run(text.valid, every=1))
-    save_training(tmp_path, trainer, text)
-    whole = (tmp_path / TRAINING).read_bytes()
-    (tmp_path / TRAINING).write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(ModelError, match="cannot be resumed"):
-        resume_training(tmp_path, trainer_of(text), text)
+    if cut == "file":
+        whole = (tmp_path / TRAINING).read_bytes()
+        (tmp_path / TRAINING).write_bytes(whole[: len(whole) // 2])
+    other = {"text": cycle(2_900), "valid": replace(text, valid=text.valid[:-1])}.get(cut, text)
+    with pytest.raises((TrainingError, ModelError), match=said):
+        resume_training(tmp_path, Trainer(other.words, other.counts, 0, network, config), other)
 
 
 def test_a_finished_or_interrupted_folder_is_not_overwritten(tmp_path: Path) -> None:
@@ -233,3 +225,31 @@ def test_too_short_a_text_is_said() -> None:
 def test_settings_out_of_range_are_refused(make: Callable[[], object]) -> None:
     with pytest.raises(SettingError, match=r"must be|unknown"):
         make()
+
+
+def sentences(*lines: str) -> list[Sentence]:
+    return [Sentence((*line.split(), "</s>"), "text", n) for n, line in enumerate(lines, 1)]
+
+
+def test_the_words_after_the_training_words_validate() -> None:
+    text = training_text(sentences("b a b", "a b c d"), tokens=6)
+    assert text.vocabulary.decode(text.words) == ["b", "a", "b", "</s>", "a", "b"]
+    assert text.vocabulary.decode(np.arange(3)) == ["b", "a", "</s>"]
+    assert text.counts.tolist() == [3, 2, 1]
+    assert text.valid.tolist() == [-1, -1, 2]
+
+
+def test_validation_words_never_enter_the_vocabulary() -> None:
+    text = training_text(sentences("a b"), 10, sentences("c a"))
+    assert text.valid.tolist() == [-1, 0, 2]
+    assert len(text.vocabulary) == 3
+
+
+def test_a_short_text_gives_its_last_twentieth() -> None:
+    text = training_text(sentences(*["a b c"] * 10), tokens=1_000)
+    assert (len(text.words), len(text.valid)) == (38, 2)
+
+
+def test_nothing_to_train_on_is_said() -> None:
+    with pytest.raises(TrainingError, match="0 words to train on"):
+        training_text(sentences(), 10)
