@@ -23,11 +23,12 @@ import numpy as np
 
 import unbounded
 from unbounded import _native
-from unbounded.datastore import Auto, Memory, Votes
+from unbounded.datastore import Auto, Votes
 
 rng = np.random.default_rng(0)
-memory = Memory(Auto(16, exact=256))
-shares = memory.score(rng.normal(size=(900, 16)).astype("f4"), rng.integers(0, 9, 900), 20, Votes())
+datastore = Auto(16, exact=256)
+keys, words = rng.normal(size=(900, 16)).astype("f4"), rng.integers(0, 9, 900)
+shares = datastore.score(keys, words, 20, Votes())
 assert np.nanmax(shares) <= 1 and "torch" not in sys.modules
-print(f"wheel of {unbounded.__version__}: {_native.isa()}, {len(memory):,} entries, no torch")
+print(f"wheel of {unbounded.__version__}: {_native.isa()}, {len(datastore):,} entries, no torch")
 END

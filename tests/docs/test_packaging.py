@@ -4,6 +4,7 @@ import re
 import tomllib
 from pathlib import Path
 
+from unbounded import errors
 from unbounded.version import __version__
 
 ROOT = Path(__file__).parents[2]
@@ -33,15 +34,11 @@ def test_the_core_needs_little() -> None:
     assert names(PROJECT["dependencies"]) == light
 
 
-def test_every_extra_that_an_error_names_exists() -> None:
-    named = set()
-    for folder in ("unbounded", "experiments", "benchmarks"):
-        for path in (ROOT / folder).rglob("*.py"):
-            text = path.read_text(encoding="utf-8")
-            named |= set(re.findall(r"MissingExtra\([^()]*\"([a-z]+)\"\)", text))
-            named |= set(re.findall(r"unbounded\[([a-z]+)\]", text))
-    assert {"faiss", "serve"} <= named
-    assert named <= set(EXTRAS)
+def test_every_extra_that_an_error_names_exists_and_brings_the_package() -> None:
+    assert {"torch", "fastapi", "ray"} <= set(errors._EXTRAS)
+    for package, extra in errors._EXTRAS.items():
+        brought = {each.partition("-")[0] for each in names(EXTRAS[extra])}
+        assert package.partition("_")[0] in brought, f"unbounded[{extra}] does not bring {package}"
 
 
 def test_every_tool_and_dependency_is_pinned() -> None:
