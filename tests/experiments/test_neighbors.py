@@ -2,17 +2,22 @@ import numpy as np
 import pytest
 
 from experiments.neighbors import KEYS, Keys
-from tests.small import small_network
+from tests.small import recurrent
 from tests.toy import ToyModel
 from unbounded.errors import SettingError
 from unbounded.experts.cache import unit_length
+from unbounded.lm import NetworkConfig, RecurrentModel
 
 TEXT = np.arange(200) % 7
 
 
+def lstm() -> RecurrentModel:
+    return recurrent(60, NetworkConfig(units=16, cutoffs=(5, 20)), seed=7)
+
+
 @pytest.mark.parametrize("name", KEYS)
 def test_the_key_of_a_step_is_known_before_its_word(name: str) -> None:
-    lm = small_network("lstm")
+    lm = lstm()
     words = np.array([3, 1, 4, 1, 5])
     first, state = lm.start()
     hidden = np.concatenate([first, lm.advance(state, words)[0]])[:-1]
@@ -27,7 +32,7 @@ def test_the_key_of_a_step_is_known_before_its_word(name: str) -> None:
 
 def test_the_cell_state_goes_with_the_hidden_state() -> None:
     """h = o · tanh(c), with o between 0 and 1: so |h| < |tanh(c)|, and the signs agree."""
-    lm = small_network("lstm")
+    lm = lstm()
     words = np.array([3, 1, 4])
     first, state = lm.start()
     hidden = np.concatenate([first, lm.advance(state, words)[0]])[:-1]
@@ -38,7 +43,7 @@ def test_the_cell_state_goes_with_the_hidden_state() -> None:
 
 
 def test_principal_axes_keep_the_distances_that_matter() -> None:
-    lm = small_network("lstm")
+    lm = lstm()
     keys = Keys("pca", lm, TEXT)
     assert keys.width == lm.width // 2
     first, state = lm.start()
