@@ -94,8 +94,21 @@ def test_a_task_of_local_files_runs_through_the_harness(place: Path) -> None:
         "metric_list:\n  - metric: acc\n",
         encoding="utf-8",
     )
+    (place / "tasks" / "writing.yaml").write_text(
+        f"task: writing\n{common}dataset_kwargs:\n  data_files: {{test: {place}/choices.jsonl}}\n"
+        'output_type: generate_until\ndoc_to_text: "{{start}}"\ndoc_to_target: "{{good}}"\n'
+        'generation_kwargs: {until: ["\\n"], max_gen_toks: 3}\nmetric_list:\n  - metric: bypass\n',
+        encoding="utf-8",
+    )
     harness = ["unbounded.integrations.lm_eval", "run", "--model", "unbounded", "--model_args"]
-    told = ["model=model,row=full", "--include_path", "tasks", "--tasks", "stream,choice"]
+    told = [
+        "model=model,row=full",
+        "--include_path",
+        "tasks",
+        "--tasks",
+        "stream,choice,writing",
+        "--log_samples",
+    ]
     subprocess.run(
         [sys.executable, "-m", *harness, *told, "--output_path", "found"],
         env={**os.environ, **QUIET, "HF_HOME": str(place / "hf")},
@@ -111,3 +124,6 @@ def test_a_task_of_local_files_runs_through_the_harness(place: Path) -> None:
     got = found["stream"]["bits_per_byte,none"] * np.log(2) * size
     np.testing.assert_allclose(got, nats, rtol=1e-4)
     assert found["choice"]["acc,none"] in (0.0, 1.0)
+    (file,) = (place / "found").rglob("samples_writing_*.jsonl")
+    sample = json.loads(file.read_text(encoding="utf-8").splitlines()[0])
+    assert sample["resps"][0][0].startswith(" mat")

@@ -10,6 +10,7 @@ plugins. For a release that does not, this module is its command with ours known
 import math
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,10 +20,11 @@ import numpy as np
 from unbounded.corpus import SENTENCE_END, Reader, read_sentences
 from unbounded.errors import MissingExtra, SettingError
 from unbounded.lm import Pretrained, TransformerConfig, load_model
+from unbounded.memory import SamplingParams, generate
 from unbounded.memory import open as open_memory
 from unbounded.model import OnlineModel
 from unbounded.presets import PRESETS as ROWS
-from unbounded.presets import MemoryConfig, build_online, experts_for, new_mixture
+from unbounded.presets import available, build_online, new_mixture
 
 try:
     from lm_eval.api.model import LM
@@ -124,27 +126,28 @@ class UnboundedLM(LM):  # type: ignore[misc]
 
     def _written(self, context: str, options: dict[str, Any]) -> str:
         until = options.get("until") or []
-        until = [until] if isinstance(until, str) else list(until)
-        online, said, text = self._online.fork(reset_context=True), [SENTENCE_END], ""
-        words = self._words(context)
-        if words:
-            _, online = online.peek(words)
-        for _ in range(int(options.get("max_gen_toks", WRITTEN))):
-            said.append(_likeliest(online))
-            _, online = online.peek(said[-1:])
-            text = self._model.tokenizer.text(said).removeprefix("\n")
-            places = [text.find(stop) for stop in until if stop and stop in text]
-            if places:
-                return text[: min(places)]
-        return text
+        sampling = SamplingParams(
+            max_words=int(options.get("max_gen_toks", WRITTEN)),
+            temperature=0.0,
+            stop=tuple(filter(None, [until] if isinstance(until, str) else until)),
+        )
+        source = _Asked(self._online.fork(reset_context=True))
+        pieces = generate(source, self._model.tokenizer, self._words(context), sampling)
+        return "".join(piece.text for piece in pieces)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A model that words are drawn from, and that learns nothing meanwhile."""
+
+    online: OnlineModel
+    version: int = 0
 
 
 def _online(model: Pretrained, row: str) -> OnlineModel:
     """The experts of a row with its mixture; nothing of the future is known."""
-    kept, closed = model.text is not None, model.lm.closed
-    experts = experts_for(row, "open", text=kept, closed=closed)
-    oov = "unk" if closed else "characters"
-    online = build_online(model, None, experts, MemoryConfig(), oov)
+    experts = available(model, row)
+    online = build_online(model, None, experts)
     online.mixture = new_mixture(row, experts, model.lm.width)
     return online
 
