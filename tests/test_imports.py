@@ -105,7 +105,7 @@ def test_the_public_names_are_these_and_all_are_there() -> None:
         ("unbounded.Reader([3])", "str or Path"),
         ("unbounded.train(3, 'out')", "a path, a list of paths, a Reader, or lines"),
         ("unbounded.train('a.txt', 3)", "str or Path"),
-        ("unbounded.evaluate(3, 'a.txt')", "a model's folder, or a loaded model"),
+        ("unbounded.evaluate(3, 'a.txt')", "str or Path"),
     ],
 )
 def test_a_wrong_type_is_one_line_that_names_the_right_one(call: str, right: str) -> None:
