@@ -1,6 +1,8 @@
-"""Threads of the native code: shared by everybody, never waited for, gone after a fork."""
+"""Threads: shared by everybody, never waited for, gone after a fork; those that wait give way."""
 
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -45,3 +47,14 @@ def test_a_forked_process_searches_with_threads_of_its_own() -> None:
     if child == 0:
         os._exit(0 if np.array_equal(nearest(0), expected) else 1)
     assert os.waitpid(child, 0)[1] == 0
+
+
+@pytest.mark.parametrize(("said", "expected"), [(None, "PASSIVE"), ("ACTIVE", "ACTIVE")])
+def test_waiting_threads_do_not_spin_unless_told_to(said: str | None, expected: str) -> None:
+    where = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"}
+    where |= {} if said is None else {"OMP_WAIT_POLICY": said}
+    code = "import sys, os, unbounded; print(os.environ['OMP_WAIT_POLICY'], 'torch' in sys.modules)"
+    found = subprocess.run(
+        [sys.executable, "-c", code], env=where, capture_output=True, text=True, check=True
+    )
+    assert found.stdout.split() == [expected, "False"]

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests.contracts.test_mixture import KINDS, made_up
 from unbounded.errors import SettingError
 from unbounded.mixture import Gated, Online
 from unbounded.mixture.mixture import RATES, SHARE
@@ -15,31 +16,9 @@ def nats(prob: Probs) -> float:
     return float(-np.log(prob).sum())
 
 
-def stream(kind: str, steps: int, random: np.random.Generator) -> Table:
-    """Streams that are hard in different ways; the last expert is never zero."""
-    table = random.uniform(0.0, 1.0, (steps, EXPERTS))
-    place = np.arange(steps)
-    if kind == "best expert switches":
-        table[place, place * 7 // steps % 3] = 1.0
-    elif kind == "one is always right":
-        table[:, 1] = 1.0
-    elif kind == "zeros":
-        table[:, :3] *= random.random((steps, 3)) < 0.5
-    elif kind == "the right one turns wrong":
-        table[:, 0] = np.where(place < 0.9 * steps, 0.9, 0.0)
-    elif kind == "heavy tails":
-        table = 10.0 ** random.uniform(-9, 0, (steps, EXPERTS))
-    elif kind == "always against the last word":
-        # Whoever was right is wrong next, which is what a gate on the past falls for first.
-        table[:, :3] = 0.01
-        table[place, random.permutation(steps) % 3] = 0.9
-    table[:, 3] = 1e-5
-    return table
-
-
-def signals(kind: str, table: Table, random: np.random.Generator) -> Context:
+def signals(kind: str, table: Table) -> Context:
     """Signals of a kind, the worst of them made from the very words they should not know."""
-    steps = len(table)
+    steps, random = len(table), np.random.default_rng(len(table))
     if kind == "noise":
         return random.normal(size=(steps, 3))
     if kind == "constant":
@@ -53,27 +32,17 @@ def signals(kind: str, table: Table, random: np.random.Generator) -> Context:
     return truth * np.where(np.arange(steps) < steps // 2, 1.0, -1.0)[:, None]
 
 
-STREAMS = [
-    "noise",
-    "best expert switches",
-    "one is always right",
-    "zeros",
-    "the right one turns wrong",
-    "heavy tails",
-    "always against the last word",
-]
 SIGNALS = ["noise", "constant", "unknown", "huge", "lies"]
 
 
 @pytest.mark.parametrize("steps", [1, 30, 1_000, 100_000])
-@pytest.mark.parametrize("kind", STREAMS)
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("told", SIGNALS)
 def test_it_keeps_its_bounds_whatever_comes_and_whatever_it_is_told(
     told: str, kind: str, steps: int
 ) -> None:
-    random = np.random.default_rng(steps)
-    table = stream(kind, steps, random)
-    gated = Gated(EXPERTS, groups=[3]).score(table, signals(told, table, random))
+    table = made_up(kind, steps)
+    gated = Gated(EXPERTS, groups=[3]).score(table, signals(told, table))
     assert np.isfinite(gated.weights).all()
     lost = nats(gated.prob) - nats(Online(EXPERTS).score(table).prob)
     chosen = np.log(2) / RATES[0] + np.log(len(RATES)) + 2.01 * SHARE * steps
@@ -87,10 +56,14 @@ def test_it_keeps_its_bounds_whatever_comes_and_whatever_it_is_told(
         assert nats(gated.prob) - best <= 0.001 * steps
 
 
+def told_by_a_side(steps: int, seed: int) -> tuple[Context, Table]:
+    """A signal that tells which of two experts is right."""
+    side = np.random.default_rng(seed).normal(size=(steps, 1))
+    return side, np.where(side > 0, [0.5, 0.01], [0.01, 0.5])
+
+
 def test_a_signal_that_tells_who_is_right_is_believed() -> None:
-    random = np.random.default_rng(4)
-    side = random.normal(size=(20_000, 1))
-    table = np.where(side > 0, [0.5, 0.01], [0.01, 0.5])
+    side, table = told_by_a_side(20_000, 4)
     plain = nats(Online(2).score(table).prob)
     gated = nats(Gated(2, groups=[1]).score(table, side).prob)
     assert gated < 0.6 * plain  # measured 0.55, knowing all would be 0.51
@@ -105,19 +78,15 @@ def test_without_any_context_it_learns_that_experts_are_right_in_runs() -> None:
 
 
 def test_a_signal_may_have_any_scale_and_any_zero() -> None:
-    random = np.random.default_rng(6)
-    side = random.normal(size=(5_000, 1))
-    table = np.where(side > 0, [0.5, 0.01], [0.01, 0.5])
+    side, table = told_by_a_side(5_000, 6)
     one = nats(Gated(2, groups=[1]).score(table, side).prob)
     other = nats(Gated(2, groups=[1]).score(table, 1e-3 * side - 2.0).prob)
     assert abs(one - other) < 0.01 * one
 
 
 def test_many_useless_signals_do_not_drown_a_useful_one_in_its_own_group() -> None:
-    random = np.random.default_rng(7)
-    side = random.normal(size=(5_000, 1))
-    table = np.where(side > 0, [0.5, 0.01], [0.01, 0.5])
-    context = np.concatenate([random.normal(size=(5_000, 200)), side], axis=1)
+    side, table = told_by_a_side(5_000, 7)
+    context = np.concatenate([np.random.default_rng(8).normal(size=(5_000, 200)), side], axis=1)
     apart = nats(Gated(2, groups=[200, 1]).score(table, context).prob)
     together = nats(Gated(2, groups=[201]).score(table, context).prob)
     alone = nats(Gated(2, groups=[1]).score(table, side).prob)
