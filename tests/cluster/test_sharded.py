@@ -8,6 +8,7 @@ import pytest
 from tests.cluster.streams import WIDTH, WORDS, here, spread, stream, vocabulary
 from unbounded.cluster import Sharded
 from unbounded.datastore import IVFPQ, Auto, Datastore, Flat, Neighbors
+from unbounded.datastore.coded import Coded
 from unbounded.datastore.datastore import Remote
 from unbounded.errors import MemoryFault
 from unbounded.experts import Cache, stepwise
@@ -201,5 +202,6 @@ def test_no_answer_depends_on_a_later_word(tmp_path: Path) -> None:
 
 
 def test_every_datastore_is_tested_here_or_under_contract() -> None:
-    assert set(Datastore.__subclasses__()) == {Auto, Flat, IVFPQ, Remote}
+    assert set(Datastore.__subclasses__()) == {Coded, Flat, Remote}
+    assert set(Coded.__subclasses__()) == {Auto, IVFPQ}
     assert set(Remote.__subclasses__()) == {Sharded}
