@@ -55,7 +55,7 @@ def opened(
     """
     where = Address.parse(address)
     if about["index"] not in KINDS:
-        raise SettingError(f"index {about['index']!r} cannot be spread; use {' or '.join(KINDS)}")
+        raise SettingError(f"index {about['index']!r} cannot be sharded; use {' or '.join(KINDS)}")
     had = described(folder)
     if had is None:
         had = {"shards": where.shards or SHARDS, **about}

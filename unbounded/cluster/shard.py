@@ -29,7 +29,6 @@ from unbounded.cluster.shard_files import (
     founded,
     keep,
     kept,
-    write_journal,
 )
 from unbounded.corpus import Vocabulary
 from unbounded.datastore import Auto, Flat
@@ -45,7 +44,14 @@ from unbounded.store.layout import (
     snapshot_path,
     snapshot_paths,
 )
-from unbounded.store.records import HEAD, WATERMARK, Record, json_payload, read_json
+from unbounded.store.records import (
+    HEAD,
+    WATERMARK,
+    Record,
+    json_payload,
+    read_json,
+    write_journal,
+)
 from unbounded.store.snapshot import Snapshot, read_arrays, read_manifest, write_snapshot
 from unbounded.types import Hidden
 
@@ -251,7 +257,8 @@ class Shard:
     def _compact(self) -> None:
         """Write a journal of what is left; the rename is the switch."""
         temporary = self._path.with_name(self._path.name + TEMPORARY)
-        left = (self._piece(each) for each in self._contents.stretches())
+        every = self._contents.stretches()
+        left = ((ENTRIES, to_payload(self._piece(each))) for each in every)
         write_journal(self._disk, temporary, self.about.get("id"), left)
         # The mark is of the longer journal: from here on it would speak of damage.
         remove(self.folder / WATERMARK)

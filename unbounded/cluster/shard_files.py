@@ -1,23 +1,22 @@
 """What lies in a shard's folder: its journal, a table of contents, and small files."""
 
 import json
-import os
 import secrets
 import zlib
 from array import array
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
 
 import numpy as np
 
-from unbounded.cluster.messages import ENTRIES, GONE, Piece, from_payload, to_payload
+from unbounded.cluster.messages import GONE, from_payload
 from unbounded.errors import StoreError
-from unbounded.store.disk import Disk, sealed, unsealed, write_all, write_file
+from unbounded.store.disk import Disk, sealed, unsealed, write_file
 from unbounded.store.journal import Journal
 from unbounded.store.layout import journal_path, remove, snapshot_paths
-from unbounded.store.records import EMPTY, START, identity_parts, new_journal, read_json, to_bytes
+from unbounded.store.records import EMPTY, new_journal, read_json
 from unbounded.store.snapshot import read_arrays
 
 _COLUMNS = ("first", "document", "ordinal", "count", "step", "start", "number")
@@ -175,21 +174,6 @@ def drop_kept(folder: Path) -> None:
     """Remove all that was kept."""
     for path in folder.glob(f"{_KEPT}*"):
         remove(path)
-
-
-def write_journal(disk: Disk, path: Path, identity: str | None, pieces: Iterable[Piece]) -> None:
-    """A journal of these pieces, synced."""
-    file = disk.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-    first = identity_parts(identity)
-    try:
-        write_all(disk, file, START)
-        for number, (kind, payload) in enumerate(first):
-            write_all(disk, file, to_bytes(kind, number, payload))
-        for number, piece in enumerate(pieces, len(first)):
-            write_all(disk, file, to_bytes(ENTRIES, number, to_payload(piece)))
-        disk.sync(file)
-    finally:
-        os.close(file)
 
 
 Findings = list[tuple[str, str, str]]

@@ -1,4 +1,4 @@
-"""A memory spread over shards: the recent past exact in the reader, the rest asked of them all."""
+"""A datastore on shards: the recent past exact in the reader, the rest asked of them all."""
 
 import math
 import time

@@ -22,7 +22,9 @@ class NetworkAlone:
 
     def score(self, experts: Sequence[str], table: Table) -> Probs:
         """What it would have said of each word, from the columns of all experts."""
-        columns = [experts.index("static"), experts.index("uniform")]
+        # Words that it does not know are even, or spelled.
+        oov = "spelling" if "spelling" in experts else "uniform"
+        columns = [experts.index("static"), experts.index(oov)]
         return self._mixture.score(np.ascontiguousarray(table[:, columns])).prob
 
 

@@ -2,7 +2,6 @@
 
 import fcntl
 import os
-import zlib
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -20,6 +19,7 @@ from unbounded.store.records import (
     Mark,
     Record,
     Watermark,
+    chained,
     read_json,
     read_mark,
     record_at,
@@ -51,11 +51,6 @@ def scan(file: int, start: int, number: int) -> Iterator[Record]:
             return
         else:
             window *= 4
-
-
-def chained(checksum: int, crc: int) -> int:
-    """The running checksum behind a record: of all records' checksums up to there."""
-    return zlib.crc32(crc.to_bytes(4, "little"), checksum)
 
 
 @final

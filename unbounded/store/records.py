@@ -16,8 +16,9 @@ import json
 import os
 import struct
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, final
 
@@ -210,6 +211,33 @@ def new_journal(identity: str | None) -> bytes:
 
 EMPTY = len(new_journal("0" * 16))
 """How long such a journal is; those of old memories are shorter."""
+
+
+def chained(checksum: int, crc: int) -> int:
+    """The running checksum behind a record: of all records' checksums up to there."""
+    return zlib.crc32(crc.to_bytes(4, "little"), checksum)
+
+
+def write_journal(
+    disk: Disk, path: Path, identity: str | None, parts: Iterable[tuple[int, bytes]]
+) -> tuple[int, int, int]:
+    """Write a journal of these kinds and payloads anew, synced.
+
+    How many records it has, where they end, and their running checksum.
+    """
+    file = disk.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    try:
+        write_all(disk, file, START)
+        number, end, checksum = 0, len(START), 0
+        for kind, payload in chain(identity_parts(identity), parts):
+            data = to_bytes(kind, number, payload)
+            write_all(disk, file, data)
+            number, end = number + 1, end + len(data)
+            checksum = chained(checksum, HEAD.unpack_from(data)[1])
+        disk.sync(file)
+    finally:
+        os.close(file)
+    return number, end, checksum
 
 
 # The watermark beside a journal.

@@ -9,8 +9,7 @@ import numpy as np
 
 from unbounded.errors import StoreError
 from unbounded.store.checkpoints import Checkpoints, History
-from unbounded.store.compaction import compact
-from unbounded.store.disk import Disk, Lock, RealDisk, write_file
+from unbounded.store.disk import TEMPORARY, Disk, Lock, RealDisk, sync_folder, write_file
 from unbounded.store.journal import Journal
 from unbounded.store.layout import (
     folder_bytes,
@@ -20,11 +19,12 @@ from unbounded.store.layout import (
     read_about,
     remove,
     remove_litter,
+    snapshot_path,
     write_about,
 )
-from unbounded.store.records import WATERMARK, Ranges, Record, new_journal
-from unbounded.store.snapshot import Snapshot
-from unbounded.store.text_log import TextLog
+from unbounded.store.records import WATERMARK, Ranges, Record, new_journal, write_journal
+from unbounded.store.snapshot import Snapshot, write_snapshot
+from unbounded.store.text_log import TextLog, records_left
 
 _TRIES = 8
 """How often a reader looks for a journal that is compacted meanwhile."""
@@ -156,9 +156,7 @@ class Store(TextLog, History):
         self.sync()
         self.checkpoints.close()
         try:
-            later, identity = self.generation + 1, self.about["id"]
-            given = self.catalog, self.blocks(), arrays
-            compact(self.disk, self.folder, later, identity, *given)
+            self._write_compacted(self.generation + 1, arrays)
         finally:
             # The new one or, if that could not be written, the old one as it was.
             try:
@@ -172,6 +170,36 @@ class Store(TextLog, History):
                     f"{self.path} could not be opened again ({error.strerror}); nothing is lost: "
                     "look at the disk, then open the memory again"
                 ) from error
+
+    def _write_compacted(self, generation: int, arrays: Mapping[str, np.ndarray]) -> None:
+        """Write that generation beside the present one.
+
+        Before the rename the old generation counts, after it the new one, and opening removes the
+        other: a crash at any moment leaves one whole memory.
+        """
+        disk, path = self.disk, journal_path(self.folder, generation)
+        temporary = path.with_name(path.name + TEMPORARY)
+        snapshot: Snapshot | None = None
+        try:
+            parts = records_left(self.catalog, self.blocks())
+            records, end, checksum = write_journal(disk, temporary, self.about["id"], parts)
+            where, left = snapshot_path(self.folder, generation, records), self.catalog.entries
+            snapshot = Snapshot(where, generation, records, end, left, left, checksum)
+            write_snapshot(disk, snapshot, arrays)
+            disk.replace(temporary, path)
+            # Here it counts, whatever happens next.
+            snapshot = None
+            sync_folder(disk, self.folder)
+        except (OSError, StoreError) as error:
+            remove(temporary)
+            if snapshot is not None:
+                remove(snapshot.path)
+            if isinstance(error, StoreError):
+                raise
+            raise StoreError(
+                f"{path} could not be written ({error.strerror}); nothing but what was forgotten "
+                "can be lost: make room there and compact again"
+            ) from error
 
     # What a reader may do too.
 

@@ -1,7 +1,7 @@
 """What was read, in the order it was read: blocks of words, where they stand, what is forgotten."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import final
 
@@ -9,7 +9,6 @@ import numpy as np
 
 from unbounded.errors import StoreError
 from unbounded.store.catalog import Catalog, Document, Left
-from unbounded.store.compaction import records_left
 from unbounded.store.records import (
     DOCUMENT,
     FILE,
@@ -253,3 +252,35 @@ class InProcess(TextLog):
     def _at(self, start: int, number: int) -> Record:
         assert self._records is not None
         return self._records[number]
+
+
+def records_left(
+    catalog: Catalog, blocks: Iterable[tuple[Words, Left]]
+) -> Iterator[tuple[int, bytes]]:
+    """Documents that still have words, these, cut as they were read, and files they are of."""
+    numbers: dict[int, int] = {}
+    for words, left in blocks:
+        runs = _runs_left(words, left)
+        if not len(runs):
+            continue
+        for old in dict.fromkeys(runs[:, 0].tolist()):
+            if old not in numbers:
+                numbers[old] = len(numbers)
+                named = catalog.documents[old]
+                yield DOCUMENT, json_payload({"name": named.name, "time": named.time})
+        runs[:, 0] = [numbers[old] for old in runs[:, 0].tolist()]
+        every = words.words
+        kept = every if left.all() else [every[i] for i in np.flatnonzero(left)]
+        yield WORDS, words_payload(words.time, runs, kept)
+    there = {catalog.documents[old].name for old in numbers}
+    for name, (checksum, count) in catalog.files.items():
+        if name in there:
+            value = {"name": name, "checksum": checksum, "words": count}
+            yield FILE, json_payload(value)
+
+
+def _runs_left(words: Words, left: np.ndarray) -> np.ndarray:
+    starts = np.cumsum(words.runs[:, 2]) - words.runs[:, 2]
+    runs = words.runs.copy()
+    runs[:, 2] = np.add.reduceat(left.astype(np.int32), starts)
+    return runs[runs[:, 2] > 0]
