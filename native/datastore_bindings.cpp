@@ -111,8 +111,8 @@ class QuantizedLists {
     return nb::make_tuple(squared, as_int64(positions));
   }
 
-  // Each kernel's probability of each word just before it came; then add the keys. Unless it is to
-  // `learn`: then the other queries are not looked at, and nothing changes.
+  // Each kernel's probability of each word just before it came; then add the keys. Where it is not to
+  // `learn`, queries do not see each other, and nothing changes.
   Numpy<double> score(const Keys& keys, const Words& words, const Arg<"known_words", const int32_t, 1>& known,
                       int64_t k, bool gaussian, float sharpness, float bandwidth, int kernels, bool learn) {
     const Votes votes = votes_of(gaussian, sharpness, bandwidth, kernels);
