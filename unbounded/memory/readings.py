@@ -22,7 +22,8 @@ class NetworkAlone:
 
     def score(self, experts: Sequence[str], table: Table) -> Probs:
         """What it would have said of each word, from the columns of all experts."""
-        columns = [experts.index("static"), experts.index("uniform")]
+        rest = "uniform" if "uniform" in experts else "spelling"  # of the open protocol
+        columns = [experts.index("static"), experts.index(rest)]
         return self._mixture.score(np.ascontiguousarray(table[:, columns])).prob
 
 
