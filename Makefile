@@ -56,7 +56,7 @@ imports: setup
 # Which test is in which tier is told by tests/tiers.py.
 PYTEST := $(QUIET) $(BIN)/python -m pytest -n 2 --dist loadgroup -q
 fast: setup
-	$(PYTEST) -m 'not integration and not slow' --hypothesis-profile=check
+	$(PYTEST) -m 'not integration and not slow and not torture' --hypothesis-profile=check
 
 pytest: setup
 	$(PYTEST) --hypothesis-profile=ci
