@@ -170,13 +170,19 @@ class Recipe:
         return online
 
 
+PAPER = MemoryConfig(index="ivfpq", k=PAPER_K, kernel=Kernel(sharpness=1.0), normalize=False)
+"""How the paper's unbounded cache remembers."""
+
+
 def recipe_for(model: Pretrained, preset: str | Sequence[str] = "full") -> Recipe:
     """What a preset, or a list of experts, is for this model."""
     oov = "characters" if isinstance(model.lm, RecurrentModel) else "unk"
     if not isinstance(preset, str):
         return Recipe(tuple(preset), oov=oov)
+    if preset == "paper":
+        return Recipe(available(model, "unbounded"), "online", "unk")
     if preset not in PRESETS or preset in OFFLINE:
-        names = [name for name in PRESETS if name not in OFFLINE]
+        names = ["paper", *(name for name in PRESETS if name not in OFFLINE)]
         raise SettingError(f"preset {preset!r} is unknown; choose from {', '.join(names)}")
     mixture = "gated" if preset in GATED else "online"
     return Recipe(available(model, preset), mixture, oov)

@@ -37,6 +37,14 @@ def read(
     memory_folder: Folder,
     texts: Texts,
     model: Model = None,
+    preset: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="For a new memory: what it is made of, as the rows of 'evaluate' are called, or "
+            "paper [default: full].",
+        ),
+    ] = None,
     surprise: Annotated[
         bool,
         typer.Option("--surprise", help="Print each sentence's nats a word, as it is read."),
@@ -93,6 +101,7 @@ def read(
                 write=True,
                 create=True,
                 threads=threads,
+                preset=preset,
                 budget=limit,
                 when_unavailable=when_away,
                 patience=patience,

@@ -22,7 +22,7 @@ from unbounded.memory.budget import Budget
 from unbounded.memory.local import LocalBackend
 from unbounded.memory.memory import Memory
 from unbounded.memory.shards import ShardedBackend
-from unbounded.presets import MemoryConfig, Recipe, first_edition, recipe_for
+from unbounded.presets import PAPER, MemoryConfig, Recipe, first_edition, recipe_for
 from unbounded.store import Disk, InProcess, RealDisk, Store
 from unbounded.store.layout import FORMAT, is_new, read_about
 from unbounded.store.store import create
@@ -67,6 +67,8 @@ def open(
         raise SettingError(
             f"{when_unavailable!r} when shards are unavailable; use {' or '.join(WHEN_UNAVAILABLE)}"
         )
+    if preset == "paper" and config is None:
+        config = PAPER
     folder = None if path is None else expanded(path, "path")
     given = model if model is None or isinstance(model, Pretrained) else expanded(model, "model")
     if engine is not None:
