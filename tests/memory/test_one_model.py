@@ -75,10 +75,8 @@ def test_what_a_memory_is_made_of_stays(tmp_path: Path) -> None:
         assert list(memory.online.experts) == ["static", "spelling", "unbounded"]
     with pytest.raises(SettingError, match="is made of static, spelling, unbounded; that stays"):
         unbounded.open(tmp_path / "m", model=MODEL, preset="full")
-    pytest.importorskip("faiss")
-    with unbounded.open(model=MODEL, preset="paper") as memory:
-        memory.read(TEXT)
-        assert list(memory.online.experts) == ["static", "spelling", "unbounded"]
+    paper = unbounded.open(model=MODEL, preset="paper", config=unbounded.MemoryConfig())
+    assert list(paper.online.experts) == ["static", "spelling", "unbounded"]
     with pytest.raises(SettingError, match="preset 'best' is unknown"):
         unbounded.open(model=MODEL, preset="best")
     with pytest.raises(SettingError, match="needs the expert 'unbounded'"):
