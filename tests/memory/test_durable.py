@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.memory.texts import (
     CONFIG,
+    FIRST_EDITION,
     local_of,
     open_toy,
     saving_of,
@@ -78,8 +79,7 @@ def test_blocks_are_read_again_as_they_were_cut_and_snapshots_come_by_themselves
 
 
 def test_a_memory_that_has_outgrown_its_full_vocabulary_widens_it(tmp_path: Path) -> None:
-    experts = ["static", "uniform", "unigram", "ngram", "cache_128", "cache_1024", "unbounded"]
-    with open_toy(tmp_path / "m", preset=experts) as memory:
+    with open_toy(tmp_path / "m", preset=FIRST_EDITION) as memory:
         assert local_of(memory).learned.size == 32
         heard = memory.read("\n".join(f"word{i}" for i in range(400)), "a")
         assert (heard.prob > 0).all()

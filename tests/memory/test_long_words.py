@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.memory.texts import open_toy, state_of, store_of
+from tests.memory.texts import FIRST_EDITION, open_toy, state_of, store_of
 from unbounded.corpus import Line, Tokenizer, read_sentences
 from unbounded.corpus import tokenizer as tokenizer_module
 from unbounded.corpus.tokenizer import LONGEST
@@ -37,7 +37,7 @@ def test_a_memory_with_longer_words_opens_scores_and_goes_on_as_before(
 ) -> None:
     with monkeypatch.context() as before:
         before.setattr(tokenizer_module, "LONGEST", 1 << 40)
-        with open_toy(tmp_path / "m") as memory:
+        with open_toy(tmp_path / "m", preset=FIRST_EDITION) as memory:
             memory.read(f"{LONG}\nknown2 known3", "a")
             known, heard = state_of(memory), memory.score("known1 known2 new1").prob.tolist()
             assert longest(list(memory.score(LONG).words)) == 5_000

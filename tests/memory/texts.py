@@ -17,6 +17,8 @@ from unbounded.store import Store
 
 KNOWN = [f"known{i}" for i in range(11)]
 NEW = [f"new{i}" for i in range(30)]
+FIRST_EDITION = ["static", "uniform", "unigram", "ngram", "cache_128", "cache_1024", "unbounded"]
+"""What memories were made of before words had a limit, and were spelled."""
 CONFIG = MemoryConfig(index="flat", k=8, window=16)
 
 
