@@ -9,6 +9,7 @@ from unbounded.cli import (  # noqa: F401
     evaluate_command,
     memory_command,
     read_command,
+    rescore_command,
     serve_command,
     train_command,
 )
