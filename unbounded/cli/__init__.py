@@ -6,6 +6,7 @@ torch (docs/decisions.md). To import a module here is to add its verbs.
 
 from unbounded.cli import (  # noqa: F401
     ask_command,
+    audit_command,
     evaluate_command,
     memory_command,
     read_command,
