@@ -129,7 +129,7 @@ def _interval(
     chosen: dict[str, list[int]], errors: Sequence[Any], utterances: Sequence[Utterance], dev: int
 ) -> list[float]:
     """How much WER learning saves, with 95 % of 10,000 draws of utterances in between."""
-    test = np.arange(dev, len(utterances))
+    test = range(dev, len(utterances))
     saved = np.array(
         [errors[i][chosen["frozen"][i]] - errors[i][chosen["learning"][i]] for i in test]
     )
@@ -191,7 +191,7 @@ def draw(found: dict[str, Any], path: Path) -> None:
 def main(
     model: Annotated[Path, typer.Option(metavar="FOLDER", help="A model trained on other text.")],
     corpora: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the texts.")],
-    count: Annotated[int, typer.Option(min=2, help="Sentences.")] = 360,
+    count: Annotated[int, typer.Option(min=2, help="Sentences.")] = 560,
     dev: Annotated[int, typer.Option(min=1, help="Of these, for tuning the weights.")] = 60,
     work: Annotated[
         Path, typer.Option(metavar="DIR", help="Where n-best lists are kept, and not made again.")

@@ -5,6 +5,7 @@ Nothing is downloaded: espeak-ng is a Debian package, and pocketsphinx brings it
 
 import json
 import lzma
+import math
 import re
 import subprocess
 import tempfile
@@ -26,7 +27,7 @@ RATE, SPOKEN = 16_000, 22_050
 BEST, BEAM, POSTERIOR = 100, 30, 1e-5
 """Hypotheses of a sentence, partial ones kept at a node, and the least likely link looked at."""
 
-LANGUAGE, INSERTION = 6.5, np.log(0.65)
+LANGUAGE, INSERTION = 6.5, math.log(0.65)
 """pocketsphinx's own weight of its language model, and what a word costs."""
 
 
@@ -64,7 +65,7 @@ class Recognizer:
         self._lm = pocketsphinx.NGramModel(
             pocketsphinx.Config(), pocketsphinx.LogMath(), path("en-us/en-us.lm.bin")
         )
-        self._log = np.log(1.0001)
+        self._log = math.log(1.0001)
         listed = Path(path("en-us/cmudict-en-us.dict")).read_text(encoding="utf-8").splitlines()
         unknown = self._lm.prob(["qqqzzz"])
         words = {line.split()[0] for line in listed if line and "(" not in line.split()[0]}

@@ -63,9 +63,15 @@ def audit(
     text = list(islice(read, words))
     say_damage(reader)
     listed = None if vocabulary is None else vocabulary.read_text(encoding="utf-8").split()
-    options = {"samples": samples, "seed": seed, "tolerance": tolerance, "disjoint": strings}
+    checks = Audit(
+        *(made, text, listed),
+        samples=samples,
+        seed=seed,
+        tolerance=tolerance,
+        disjoint=strings,
+    )
     findings = []
-    for found in Audit(made, text, listed, **options).run():
+    for found in checks.run():
         findings.append(found)
         if json_file != "-":
             verdict = {True: "kept", False: "BROKEN", None: "cannot tell"}[found.kept]

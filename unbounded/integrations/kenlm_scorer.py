@@ -151,7 +151,7 @@ class Scorer:
 
     def NullContextWrite(self, state: State) -> None:  # noqa: N802
         """Stand at the beginning of a text."""
-        state.write(self.online.reset_context(), ())
+        state.write(self.online.fork(reset_context=True), ())
 
     def BaseScore(self, in_state: State, word: str, out_state: State) -> float:  # noqa: N802
         """The log10 probability of a word behind a state; where it leads to is written."""

@@ -128,7 +128,7 @@ def tree_probs(online: OnlineModel, paths: Sequence[Ids]) -> list[Probs]:
         table = np.empty((len(path), len(online.experts)))
         for column, expert in enumerate(online.experts.values()):
             if isinstance(expert, NGram):
-                table[:, column] = expert.peek(nodes.hidden[rows], path)[0]
+                table[:, column] = expert.peek(path)[0]
             else:
                 table[:, column] = asked[column][rows]
         found.append(deepcopy(online.mixture).score(table, nodes.hidden[rows]).prob)

@@ -17,7 +17,7 @@ import numpy as np
 
 from unbounded.corpus import SENTENCE_END
 from unbounded.errors import ModelError
-from unbounded.experts import letters
+from unbounded.experts.spelling import CharacterModel, Written
 from unbounded.integrations.kenlm_scorer import Scorer, State
 from unbounded.types import Probs
 
@@ -96,8 +96,10 @@ class Beginnings:
         probs = _frequencies(scorer, len(words))
         self._sums = np.concatenate([[0.0], np.cumsum(probs[order])])
         self._base = set(words[: online.vocabulary.base_size])
-        spelling = online.experts.get("spelling")
-        self._tables = None if spelling is None else spelling.state()
+        self._letters = None
+        if (spelling := online.experts.get("spelling")) is not None:
+            self._letters = CharacterModel()
+            self._letters.load(spelling.state())
 
     def prob(self, beginning: str) -> float:
         """Above zero, and never less than that of a longer beginning."""
@@ -111,7 +113,7 @@ class Beginnings:
 
     def _spelled(self, beginning: str) -> float:
         """That of new words: the chance of its letters, whether or not the word ends there."""
-        if self._tables is None:
+        if self._letters is None:
             return 0.0
         # The chance of the end there is known by how much it matters to forbid it.
         written, longer = beginning.encode(), beginning.encode() + b"e"
@@ -119,14 +121,14 @@ class Beginnings:
         shut = bytearray()
         for letter, closed in zip(beginning, free, strict=True):
             shut += bytes([closed]).ljust(len(letter.encode()), b"\0")
-        symbols = np.frombuffer(written + longer + longer, np.uint8)
-        starts = np.cumsum([0, len(written), len(longer), len(longer)])
-        closed = np.frombuffer(bytes(shut * 2) + b"\0" + bytes(shut) + b"\1", bool)
-        tables = (self._tables[name] for name in ("slots", "counters", "weights"))
-        nats = np.empty(3)
-        letters.ask(symbols, starts, closed, *tables, letters.BITS, nats)
-        ends = -math.expm1(min(nats[2] - nats[1], -1e-12))
-        return math.exp(min(-nats[0] - math.log(ends), 0.0))
+        asked = Written(
+            np.frombuffer(written + longer + longer, np.uint8),
+            np.cumsum([0, len(written), len(longer), len(longer)]),
+            np.frombuffer(bytes(shut * 2) + b"\0" + bytes(shut) + b"\1", bool),
+        )
+        whole, may_end, may_not = self._letters.logprobs(asked).tolist()
+        ends = -math.expm1(min(may_end - may_not, -1e-12))
+        return math.exp(min(whole - math.log(ends), 0.0))
 
 
 def _frequencies(scorer: Scorer, size: int) -> Probs:
