@@ -104,7 +104,7 @@ def test_what_cannot_be_audited_is_one_line() -> None:
     with pytest.raises(SettingError, match="a text of 3 words; at least 16"):
         Audit(planted.Honest, WORDS[:3])
     with pytest.raises(ModelError, match="has no method 'score'"):
-        Audit(lambda: 5, WORDS)  # type: ignore[arg-type, return-value]
+        Audit(lambda: 5, WORDS)  # type: ignore[arg-type]
     with pytest.raises(ModelError, match="1 scores came for 120 words"):
         broken(lambda words: [0.0])
     with pytest.raises(ModelError, match="at most 0"):

@@ -97,7 +97,8 @@ def test_asking_teaches_nothing_and_reading_does() -> None:
     before = scorer.score("the zorble ate the grass")
     assert scorer.score("the zorble ate the grass") == before
     said = scorer.read("the zorble ate the grass")
-    assert said == pytest.approx(before)
+    # Not the same: when the second "the" comes, the first is learned.
+    assert said == pytest.approx(before, abs=0.5)
     assert scorer.score("the zorble ate the grass") > before + 2
 
 

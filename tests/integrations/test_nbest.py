@@ -74,7 +74,8 @@ def test_10_000_hypotheses_are_scored() -> None:
 def test_the_winner_is_read_before_the_next_utterance() -> None:
     utterance = Utterance("a", (Hypothesis("the zorble ate", 0.0), Hypothesis("this or will", 0.1)))
     frozen, learning = (
-        Rescorer(Scorer(small_model()), Weights(1.0, 0.0, 0.0), learn=learn) for learn in (False, True)
+        Rescorer(Scorer(small_model()), Weights(1.0, 0.0, 0.0), learn=learn)
+        for learn in (False, True)
     )
     first = frozen.choose(utterance)
     assert first[0] == 1

@@ -30,7 +30,8 @@ def heard(text: str, other: str, share: float) -> np.ndarray:
         blank[0] = 1.0
         rows += [letter, blank]
     table = np.array(rows)
-    return np.log(table / table.sum(axis=1, keepdims=True))
+    logits: np.ndarray = np.log(table / table.sum(axis=1, keepdims=True))
+    return logits
 
 
 def decoder(lm: ReadingLM) -> BeamSearchDecoderCTC:

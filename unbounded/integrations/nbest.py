@@ -111,7 +111,7 @@ def log10_probs(scorer: Scorer, texts: Sequence[str]) -> Probs:
     return np.array([np.log10(found[words[text]]).sum() for text in texts])
 
 
-def tree_probs(online: OnlineModel, paths: Sequence[Ids]) -> list[Probs]:
+def tree_probs(online: OnlineModel, paths: Sequence[np.ndarray]) -> list[np.ndarray]:
     """What `online.peek` gives each path's words; beginnings that paths share are asked once."""
     nodes = _Nodes(online, paths)
     asked: dict[int, Probs] = {}
@@ -138,7 +138,7 @@ def tree_probs(online: OnlineModel, paths: Sequence[Ids]) -> list[Probs]:
 class _Nodes:
     """A tree of paths: at each node a word, and the hidden state before it."""
 
-    def __init__(self, online: OnlineModel, paths: Sequence[Ids]) -> None:
+    def __init__(self, online: OnlineModel, paths: Sequence[np.ndarray]) -> None:
         self.paths: list[list[int]] = [[] for _ in paths]
         hidden, ids = [], []
         count = 0
@@ -167,7 +167,7 @@ class _Nodes:
         self.ids: Ids = np.concatenate(ids) if ids else np.empty(0, np.int64)
 
 
-def _shared(paths: Sequence[Ids], members: Sequence[int], depth: int) -> int:
+def _shared(paths: Sequence[np.ndarray], members: Sequence[int], depth: int) -> int:
     """How far these paths, which are the same up to a depth, are the same."""
     first = paths[members[0]]
     stop = min(len(paths[member]) for member in members)
@@ -208,7 +208,7 @@ LENGTHS = np.arange(-20.0, 21.0, 2.0)
 """What a word may be worth."""
 
 
-def tuned(features: Sequence[Features], errors: Sequence[Ids]) -> Weights:
+def tuned(features: Sequence[np.ndarray], errors: Sequence[np.ndarray]) -> Weights:
     """The weights with the fewest errors on a dev part; of many as good, the middle ones."""
     tried = np.array([(1.0, language, length) for language in GRID for length in LENGTHS])
     totals = np.zeros(len(tried), np.int64)
