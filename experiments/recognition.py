@@ -191,7 +191,7 @@ def draw(found: dict[str, Any], path: Path) -> None:
 def main(
     model: Annotated[Path, typer.Option(metavar="FOLDER", help="A model trained on other text.")],
     corpora: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the texts.")],
-    count: Annotated[int, typer.Option(min=2, help="Sentences.")] = 560,
+    count: Annotated[int, typer.Option(min=2, help="Sentences.")] = 520,
     dev: Annotated[int, typer.Option(min=1, help="Of these, for tuning the weights.")] = 60,
     work: Annotated[
         Path, typer.Option(metavar="DIR", help="Where n-best lists are kept, and not made again.")
