@@ -101,9 +101,9 @@ def log10_probs(scorer: Scorer, texts: Sequence[str]) -> Probs:
     for parts in words.values():
         scorer.known(parts)
     online = scorer.online
-    paths = {parts: online.ids([*parts, SENTENCE_END]) for parts in set(words.values())}
-    # Unknown words of a memory have no number of their own in two texts: those go one by one.
-    nameless = {p for p, ids in paths.items() if ids.max() >= len(online.vocabulary)}
+    paths = {p: online.vocabulary.lookup([*p, SENTENCE_END]) for p in set(words.values())}
+    # Words that a memory never met have no number: texts with them go one by one.
+    nameless = {p for p, ids in paths.items() if ids.min() < 0}
     found = {p: online.peek([*p, SENTENCE_END])[0].prob for p in nameless}
     shared = [p for p in paths if p not in nameless]
     probs = tree_probs(online, [paths[p] for p in shared])
