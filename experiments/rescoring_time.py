@@ -19,10 +19,28 @@ from unbounded.integrations.kenlm_scorer import Scorer
 from unbounded.integrations.nbest import log10_probs
 from unbounded.lm import load_model
 
-SAID = (
-    "the commission has decided today that the house must approve a new report on the fishing "
-    "policy of the union"
-).split()
+SAID = [
+    "the",
+    "commission",
+    "has",
+    "decided",
+    "today",
+    "that",
+    "the",
+    "house",
+    "must",
+    "approve",
+    "a",
+    "new",
+    "report",
+    "on",
+    "the",
+    "fishing",
+    "policy",
+    "of",
+    "the",
+    "union",
+]
 OTHERS = {
     1: ["commissions"],
     2: ["had"],
