@@ -68,6 +68,7 @@ _EXTRAS = {
     "pyppmd": "compressors",
     **dict.fromkeys(("transformers", "tokenizers", "gguf", "accelerate"), "transformers"),
     "lm_eval": "harness",
+    **dict.fromkeys(("kenlm", "pocketsphinx", "pygtrie"), "recognition"),
     "ray": "cluster",
     **dict.fromkeys(("fastapi", "starlette", "uvicorn", "prometheus_client"), "serve"),
 }

@@ -121,9 +121,13 @@ def test_a_pipe_is_followed_line_by_line_and_killed_without_loss(
     for number in range(3):
         process.stdin.write(f"Line {number} of a log.\n")
         process.stdin.flush()
-        nats, text = process.stdout.readline().rstrip("\n").split("\t")
-        assert float(nats) > 0
-        assert text == f"line {number} of a log."
+        said = json.loads(process.stdout.readline())
+        assert said["nats"] > 0
+        assert (said["line"], said["document"]) == (number + 1, "log")
+        assert said["text"] == f"line {number} of a log."
+        assert said["word"] in {*said["text"].rstrip(".").split(), ".", "</s>"}
+        assert said["word_nats"] >= said["nats"]
+        assert (said["quantile"] is None) == (number == 0)
     process.send_signal(signal.SIGKILL)
     process.communicate()
     found = json_of("memory", "stats", tmp_path / "m")

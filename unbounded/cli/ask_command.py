@@ -31,6 +31,7 @@ def predict(
     memory_folder: Folder,
     text: Text = "",
     number: Annotated[int, typer.Option("-n", min=1, help="Words to list.")] = 10,
+    prefix: Annotated[str, typer.Option(help="Letters that the word begins with.")] = "",
     sources: Annotated[int, typer.Option(min=0, help="Passages to list for each word.")] = 2,
     model: Model = None,
     engine: Engine = None,
@@ -40,7 +41,7 @@ def predict(
     """List the likeliest next words, who says so, and the passages they come from."""
     check_targets(json_file)
     with opened(memory_folder, model, engine=engine, threads=threads) as memory:
-        found = memory.predict(text, number, sources=sources)
+        found = memory.predict(text, number, prefix, sources=sources)
     words: list[dict[str, Any]] = [asdict(guess) for guess in found.words]
     for source in (source for word in words for source in word["sources"]):
         source["time"] = source["time"].isoformat()

@@ -1,8 +1,10 @@
 """`unbounded evaluate`."""
 
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
+from itertools import islice
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -19,6 +21,10 @@ from unbounded.cli.main import (
     size_or,
 )
 from unbounded.console import meter, say, tell
+from unbounded.errors import SettingError
+
+if TYPE_CHECKING:
+    from unbounded.lm import Pretrained
 
 
 @app.command()
@@ -107,6 +113,15 @@ def evaluate(
     report: Annotated[
         Path | None, typer.Option(metavar="FILE.html", help="Write a page with curves.")
     ] = None,
+    keystrokes: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            metavar="WORDS",
+            help="Also type so many words with 1, 3 and 5 suggestions, by the network alone and "
+            "by all experts: keystrokes saved.",
+        ),
+    ] = 0,
     engine: Engine = None,
     threads: Threads = CORES,
     json_file: JsonFile = None,
@@ -122,6 +137,11 @@ def evaluate(
     from unbounded.lm import TransformerConfig, load_model
     from unbounded.presets import MemoryConfig, set_threads
 
+    if keystrokes and "-" in texts:
+        raise SettingError(
+            "standard input is read once, and keystrokes go over the text again; "
+            "give --keystrokes a file"
+        )
     if report is not None:
         require_matplotlib()
     check_targets(json_file, report, per_token)
@@ -180,4 +200,39 @@ def evaluate(
         # A file's name may be bytes that are no text.
         named = ", ".join(texts).encode(errors="replace").decode()
         write_report(evaluation, report, title=named)
-    tell(json_file, evaluation.to_json())
+    figures = evaluation.to_json()
+    if keystrokes:
+        figures["keystrokes"], lines = _keystrokes(model, texts, keystrokes)
+        if json_file != "-":
+            typer.echo("\n".join(lines))
+    tell(json_file, figures)
+
+
+def _keystrokes(
+    model: "Pretrained", texts: list[str], count: int
+) -> tuple[dict[str, Any], list[str]]:
+    """What suggestions save, by the network alone and by all experts, as figures and as lines."""
+    from unbounded.corpus import Reader, read_sentences
+    from unbounded.evaluation.keystrokes import keystrokes
+
+    found: dict[str, Any] = {}
+    lines = []
+    for preset in ("static", "full"):
+        sentences = read_sentences(Reader(texts), model.tokenizer)
+        words = islice((word for sentence in sentences for word in sentence.words), count)
+        with meter(f"typing, {preset}", count) as show:
+            typed = keystrokes(model, preset, _counted(words, show))
+        found[preset] = {
+            "words": typed.words,
+            "keys": typed.letter_by_letter,
+            **{f"saved_{n}": part for n, part in typed.saved.items()},
+        }
+        said = ", ".join(f"{part:.1%} with {n}" for n, part in typed.saved.items())
+        lines.append(f"keystrokes saved in {typed.words:,} words, {preset}: {said}")
+    return found, lines
+
+
+def _counted(words: Iterable[str], show: Callable[[int, str], None]) -> Iterator[str]:
+    for number, word in enumerate(words, 1):
+        yield word
+        show(number, "")

@@ -1,9 +1,11 @@
 """`unbounded read`."""
 
+import json
 import math
 import sys
 import time
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
@@ -27,7 +29,7 @@ from unbounded.console import meter, say, tell
 from unbounded.errors import SettingError
 
 if TYPE_CHECKING:
-    from unbounded.corpus import Splitter
+    from unbounded.corpus import Line, Sentence, Splitter
     from unbounded.memory import Memory
     from unbounded.model import Reading
 
@@ -47,7 +49,11 @@ def read(
     ] = None,
     surprise: Annotated[
         bool,
-        typer.Option("--surprise", help="Print each sentence's nats a word, as it is read."),
+        typer.Option(
+            "--surprise",
+            help="Print a JSON line a sentence, as it is read: nats a word, the word that "
+            "surprised most, and how unusual that is so far.",
+        ),
     ] = False,
     budget: Annotated[
         str | None,
@@ -109,11 +115,11 @@ def read(
             )
         )
         show = None if surprise else stack.enter_context(meter("reading", None))
-        sentences = _Sentences(memory.model.tokenizer) if surprise else None
+        sentences = _SurpriseLines(memory.model.tokenizer) if surprise else None
         if engine is not None and texts == ["-"]:
             # Documents are known by name and position, and each pipe is another one.
             document = f"{document} {datetime.now(UTC).isoformat(timespec='seconds')}"
-        for reading in _readings(memory, texts, document):
+        for reading in _readings(memory, texts, document, sentences):
             words += len(reading.words)
             nats -= sum(map(math.log, reading.prob.tolist()))
             if sentences is not None:
@@ -140,27 +146,45 @@ def read(
     tell(json_file, figures, f"{memory_folder}: {line}", err=True)
 
 
-def _readings(memory: "Memory", texts: list[str], document: str) -> "Iterator[Reading]":
-    from unbounded.corpus import Reader
+def _readings(
+    memory: "Memory", texts: list[str], document: str, sentences: "_SurpriseLines | None"
+) -> "Iterator[Reading]":
+    from unbounded.corpus import Reader, blocks, read_sentences
     from unbounded.memory.pipe import batches
+
+    def read(lines: "Iterable[Line]") -> "Iterator[Reading]":
+        if sentences is None:
+            return memory.follow(lines)
+        come = sentences.noted(read_sentences(lines, memory.model.tokenizer))
+        return memory.take(blocks(come, memory.backend.block))
 
     if texts == ["-"]:
         # Each batch is durable before a word is said of it.
         for lines in batches(sys.stdin.fileno(), document):
-            yield from list(memory.follow(lines))
+            yield from list(read(lines))
         return
     reader = Reader(texts)
-    yield from memory.follow(reader)
+    yield from read(reader)
     say_damage(reader)
 
 
-class _Sentences:
-    """Puts blocks together to sentences again, and prints each with its surprise."""
+class _SurpriseLines:
+    """Puts blocks together to sentences again, and prints each with its surprise, as JSON."""
 
     def __init__(self, splitter: "Splitter") -> None:
+        from unbounded.evaluation.unusual import OnlineQuantile
+
         self._splitter = splitter
         self._words: list[str] = []
         self._nats: list[float] = []
+        self._come: deque[Sentence] = deque()
+        self._quantile = OnlineQuantile()
+
+    def noted(self, sentences: "Iterable[Sentence]") -> "Iterator[Sentence]":
+        """The same sentences, of which it is noted where they stand."""
+        for sentence in sentences:
+            self._come.append(sentence)
+            yield sentence
 
     def add(self, reading: "Reading") -> None:
         from unbounded.corpus import SENTENCE_END
@@ -169,7 +193,25 @@ class _Sentences:
             self._words.append(word)
             self._nats.append(-math.log(prob))
             if word == SENTENCE_END:
-                mean = sum(self._nats) / len(self._nats)
-                typer.echo(f"{mean:.2f}\t{self._splitter.text(self._words[:-1])}")
+                self._print()
                 self._words, self._nats = [], []
         sys.stdout.flush()
+
+    def _print(self) -> None:
+        # What was there already is passed over, and not said.
+        while self._come and self._come[0].words != tuple(self._words):
+            self._come.popleft()
+        source = self._come.popleft() if self._come else None
+        mean = sum(self._nats) / len(self._nats)
+        most = max(range(len(self._nats)), key=self._nats.__getitem__)
+        quantile = self._quantile.add(mean)
+        figures = {
+            "document": None if source is None else source.document,
+            "line": None if source is None else source.line,
+            "nats": round(mean, 3),
+            "quantile": None if quantile is None else round(quantile, 4),
+            "word": self._splitter.shown(self._words[most]),
+            "word_nats": round(self._nats[most], 3),
+            "text": self._splitter.text(self._words[:-1]),
+        }
+        typer.echo(json.dumps(figures, ensure_ascii=False))

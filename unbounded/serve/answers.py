@@ -193,7 +193,7 @@ def scored(memory: Memory, spans: Spans, *, shares: bool) -> dict[str, Any]:
 def predicted(memory: Memory, words: list[str], body: PredictRequest) -> dict[str, Any]:
     """The likeliest next words with what speaks for them; and one that is asked about."""
     model = after(memory.online, words)
-    found = memory.predict_after(model, body.n, sources=body.sources)
+    found = memory.predict_after(model, body.n, body.prefix, sources=body.sources)
     asked = None
     if body.word is not None:
         asked = _guess(memory.explain(model, body.word, sources=body.sources))

@@ -202,6 +202,15 @@ class PredictRequest(Body):
 
     text: Annotated[str, Field(pattern=TEXT, examples=["The zorble"])] = ""
     n: Annotated[int, Field(ge=1, le=100)] = 10
+    prefix: Annotated[
+        str,
+        Field(
+            pattern=r"^[^\s\x00]*$",
+            max_length=1000,
+            examples=["s"],
+            description="Letters that the word begins with.",
+        ),
+    ] = ""
     sources: Annotated[int, Field(ge=0, le=20)] = 3
     word: (
         Annotated[str, Field(pattern=r"^[^\s\x00]+$", max_length=1000, examples=["ate"])] | None

@@ -55,7 +55,18 @@ const predict = latest(async (signal) => {
   if (memory === null) return;
   try {
     const text = draft.value.slice(0, draft.selectionStart);
-    const found = await post(memoryPath(memory, "predict"), { text, n: 7, sources: 0 }, signal);
+    const ask = (body) => post(memoryPath(memory, "predict"), { n: 7, sources: 0, ...body }, signal);
+    // A word that is not there yet as a whole is gone on with; after one that is, the next comes.
+    const [begun] = /[\p{L}\p{N}]+$/u.exec(text) ?? [""];
+    const prefix = begun.toLowerCase();
+    const whole = text.slice(0, text.length - begun.length);
+    const longer = begun ? await ask({ text: whole, prefix }) : null;
+    if (longer?.words.length && longer.words.every((one) => one.word !== prefix)) {
+      offer(longer.words.map((one) => ({ ...one, begun })));
+      weigh(longer.weights);
+      return;
+    }
+    const found = await ask({ text });
     offer(found.words.filter((one) => one.word !== "</s>"));
     weigh(found.weights);
   } catch (error) {
@@ -79,12 +90,18 @@ function chip(guess) {
     element("small", {}, percent(guess.prob)));
   made.value = guess.word;
   made.setAttribute("aria-label", `${guess.word}, ${percent(guess.prob)}`);
-  made.addEventListener("click", () => insert(guess.word));
+  made.addEventListener("click", () => insert(guess.word, guess.begun));
   return made;
 }
 
-function insert(word) {
+function insert(word, begun = "") {
   const at = draft.selectionStart;
+  if (begun) {
+    draft.setRangeText(word, at - begun.length, draft.selectionEnd, "end");
+    draft.focus();
+    changed();
+    return;
+  }
   const before = draft.value.slice(0, at);
   const joint = !before || /\s$/.test(before) || /^[.,;:!?%)\]}'’”]/.test(word) ? "" : " ";
   draft.setRangeText(joint + word, at, draft.selectionEnd, "end");

@@ -1,0 +1,151 @@
+"""`unbounded rescore`."""
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from unbounded.cli.main import CORES, JsonFile, Threads, app, check_targets
+from unbounded.console import say, write_json
+from unbounded.errors import CorpusError, SettingError
+
+if TYPE_CHECKING:
+    from unbounded.integrations.nbest import Utterance
+
+
+@app.command()
+def rescore(
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="Folder of a model, or of a memory.")
+    ],
+    nbest: Annotated[
+        str,
+        typer.Argument(
+            metavar="NBEST",
+            help="JSON lines with utt, text and score, or Kaldi's n-best text; - is standard "
+            "input.",
+        ),
+    ],
+    costs: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Costs of Kaldi's hypotheses, by UTT-N.")
+    ] = None,
+    references: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="What was said, by UTT: counts errors, never read."),
+    ] = None,
+    weights: Annotated[
+        str, typer.Option(help="Of the score, of the text's log10 probability, of each word.")
+    ] = "1,5,0",
+    dev: Annotated[
+        int, typer.Option(min=0, help="Tune them on so many utterances first, with references.")
+    ] = 0,
+    online_weights: Annotated[
+        bool, typer.Option("--online-weights", help="Let them learn from each reference.")
+    ] = False,
+    learn: Annotated[
+        bool, typer.Option("--learn", help="Read the winner before the next utterance.")
+    ] = False,
+    threads: Threads = CORES,
+    json_file: JsonFile = None,
+) -> None:
+    """Choose from a recognizer's n-best lists, and learn what was chosen; a line an utterance."""
+    from unbounded.integrations.kenlm_scorer import opened_scorer
+    from unbounded.integrations.nbest import (
+        OnlineWeights,
+        Rescorer,
+        Weights,
+        errors_of,
+        tuned,
+    )
+    from unbounded.presets import set_threads
+
+    check_targets(json_file)
+    set_threads(threads)
+    rescorer_weights = Weights.parse(weights)
+    said: dict[str, str] = _said(references)
+    with ExitStack() as stack:
+        scorer = stack.enter_context(opened_scorer(model, write=learn))
+        rescorer = Rescorer(scorer, rescorer_weights, learn=learn)
+        adaptive = OnlineWeights(rescorer_weights)
+        held: list[Any] = []
+        words = utterances = 0
+        wrong = {"before": 0, "after": 0, "oracle": 0}
+        for utterance in _utterances(nbest, costs):
+            best, features = rescorer.choose(utterance)
+            utterances += 1
+            _print(utterance, best, features[best, 1])
+            reference = said.get(utterance.name, utterance.reference)
+            if reference is None:
+                if dev or online_weights:
+                    raise SettingError(
+                        f"utterance {utterance.name!r} has no reference, and weights are learned "
+                        "from them; give --references, or leave --dev and --online-weights out"
+                    )
+                continue
+            errors = errors_of(utterance, reference)
+            if len(held) < dev:
+                held.append((features, errors))
+                if len(held) == dev:
+                    rescorer.weights = tuned(*zip(*held, strict=True))
+                    adaptive = OnlineWeights(rescorer.weights)
+                    say(f"weights after {dev} utterances: {rescorer.weights}")
+                continue
+            words += len(reference.split())
+            wrong["before"] += int(errors[features[:, 0].argmax()])
+            wrong["after"] += int(errors[best])
+            wrong["oracle"] += int(errors.min())
+            if online_weights:
+                adaptive.learn(features, errors)
+                rescorer.weights = adaptive.weights
+    rates = {name: count / words for name, count in wrong.items()} if words else {}
+    if rates:
+        say("WER " + ", ".join(f"{name} {rate:.2%}" for name, rate in rates.items()))
+    if json_file is not None:
+        used = rescorer.weights
+        figures = {"acoustic": used.acoustic, "language": used.language, "length": used.length}
+        write_json(
+            {"utterances": utterances, "words": words, "wer": rates, "weights": figures}, json_file
+        )
+
+
+def _said(references: Path | None) -> dict[str, str]:
+    from unbounded.integrations.nbest import kaldi_table
+
+    if references is None:
+        return {}
+    return kaldi_table(references.read_text(encoding="utf-8").splitlines())
+
+
+def _utterances(nbest: str, costs: Path | None) -> "Iterator[Utterance]":
+    from unbounded.integrations.nbest import json_lines, kaldi_costs, kaldi_text
+
+    with ExitStack() as stack:
+        file = sys.stdin
+        if nbest != "-":
+            file = stack.enter_context(open(nbest, encoding="utf-8", errors="replace"))
+        first = file.readline()
+        if not first.strip():
+            raise CorpusError(f"{nbest} has no first line; JSON lines or UTT-N word … are needed")
+        lines = chain([first], file)
+        if first.lstrip().startswith("{"):
+            yield from json_lines(lines, say)
+        else:
+            table = {}
+            if costs is not None:
+                table = kaldi_costs(costs.read_text(encoding="utf-8").splitlines(), say)
+            yield from kaldi_text(lines, table, say)
+
+
+def _print(utterance: "Utterance", best: int, log10: float) -> None:
+    """The winner, with all the fields that it had."""
+    winner = utterance.hypotheses[best]
+    if "key" in winner.fields:
+        typer.echo(f"{utterance.name} {winner.text}".rstrip())
+    else:
+        fields = {**winner.fields, "place": best, "language": round(float(log10), 4)}
+        typer.echo(json.dumps(fields, ensure_ascii=False))
