@@ -56,7 +56,7 @@ OTHERS = {
 
 def hypotheses(count: int = 100, seed: int = 0) -> list[str]:
     """Different sentences of 20 words with up to three words heard otherwise."""
-    draw, found = random.Random(seed), set()
+    draw, found = random.Random(seed), set[str]()
     while len(found) < count:
         words = list(SAID)
         for place in draw.sample(sorted(OTHERS), draw.randint(0, 3)):
