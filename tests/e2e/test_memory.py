@@ -142,3 +142,25 @@ def test_failures_are_one_line(place: Path, tmp_path: Path) -> None:
     assert_fails(["read", place, place / "a.txt"], "is not a memory (it has a.txt")
     (tmp_path / "binary").write_bytes(bytes(range(256)) * 50)
     assert_fails(["read", place / "m", tmp_path / "binary"], "is not text")
+
+
+def test_a_file_is_read_once_until_it_changes(place: Path, tmp_path: Path) -> None:
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    (notes / "a.txt").write_text("The zorble ate the grass.\n")
+    (notes / "b.txt").write_text("The weekly halcyon meets on monday.\n")
+    (notes / "picture.txt").write_bytes(b"\x00\x01\x02")
+    read = ("read", tmp_path / "m", notes, "--threads", 1)
+    first = json_of(*read, "--model", place / "model")
+    assert (first["files_new"], list(first["files_left_out"])) == (2, [str(notes / "picture.txt")])
+    same = json_of(*read)
+    assert (same["words"], same["files_unchanged"], same["entries"]) == (0, 2, first["entries"])
+    assert "2 files have not changed" in unbounded(*read).stderr
+    (notes / "a.txt").write_text("The zorble slept.\n")
+    changed = json_of(*read)
+    assert (changed["files_replaced"], changed["files_unchanged"]) == (1, 1)
+    assert "slept" in said("predict", tmp_path / "m", "the zorble", "-n", 1)
+    assert "grass" not in said("predict", tmp_path / "m", "the zorble ate the")
+    again = json_of(*read, "--again")
+    assert again["entries"] == changed["entries"] + again["words"] > changed["entries"]
+    assert_fails(["read", tmp_path / "m", notes / "picture.txt"], "is not text")

@@ -5,7 +5,7 @@ import math
 import sys
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
@@ -31,6 +31,7 @@ from unbounded.errors import SettingError
 if TYPE_CHECKING:
     from unbounded.corpus import Line, Sentence, Splitter
     from unbounded.memory import Memory
+    from unbounded.memory.file_reading import FilesRead
     from unbounded.model import Reading
 
 
@@ -47,6 +48,9 @@ def read(
             "paper [default: full].",
         ),
     ] = None,
+    again: Annotated[
+        bool, typer.Option("--again", help="Read files once more that have not changed.")
+    ] = False,
     surprise: Annotated[
         bool,
         typer.Option(
@@ -84,7 +88,11 @@ def read(
     threads: Threads = CORES,
     json_file: JsonFile = None,
 ) -> None:
-    """Read texts into a memory, durably; make it if there is none. `-` follows a pipe."""
+    """Read texts into a memory, durably; make it if there is none. `-` follows a pipe.
+
+    A file that has not changed since it was read is passed over; of one that has, what was read
+    before is forgotten first.
+    """
     from unbounded.corpus import Reader
     from unbounded.memory import Budget
 
@@ -119,13 +127,19 @@ def read(
         if engine is not None and texts == ["-"]:
             # Documents are known by name and position, and each pipe is another one.
             document = f"{document} {datetime.now(UTC).isoformat(timespec='seconds')}"
-        for reading in _readings(memory, texts, document, sentences):
+
+        def hear(reading: "Reading") -> None:
+            nonlocal words, nats
             words += len(reading.words)
             nats -= sum(map(math.log, reading.prob.tolist()))
             if sentences is not None:
                 sentences.add(reading)
             elif show is not None:
                 show(words, f"perplexity {math.exp(nats / words):,.1f}")
+
+        files = _read(
+            memory, texts, document, sentences, again=again, sharded=engine is not None, hear=hear
+        )
         entries = len(memory)
         if (known := memory.backend.known) and json_file != "-":
             say(f"{known:,} words were there already and were passed over")
@@ -134,6 +148,11 @@ def read(
     perplexity = math.exp(nats / max(words, 1))
     if waiting:
         say(f"{waiting:,} words wait on disk for shards that are away; 'unbounded memory drain'")
+    if files is not None and files.unchanged and json_file != "-":
+        say(
+            f"{len(files.unchanged):,} files have not changed and were passed over; --again reads "
+            "them once more"
+        )
     figures: dict[str, Any] = {
         "words": words,
         "entries": entries,
@@ -142,14 +161,32 @@ def read(
         "seconds": seconds,
         "words_per_second": words / seconds,
     }
-    line = f"{words:,} words read, perplexity {perplexity:,.1f}; {entries:,} entries"
+    if files is not None:
+        figures |= {
+            "files_new": len(files.new),
+            "files_replaced": len(files.replaced),
+            "files_unchanged": len(files.unchanged),
+            "files_left_out": files.left_out,
+        }
+    read_now = f"{words:,} words read, perplexity {perplexity:,.1f}" if words else "nothing new"
+    line = f"{read_now}; {entries:,} entries"
     tell(json_file, figures, f"{memory_folder}: {line}", err=True)
 
 
-def _readings(
-    memory: "Memory", texts: list[str], document: str, sentences: "_SurpriseLines | None"
-) -> "Iterator[Reading]":
+def _read(
+    memory: "Memory",
+    texts: list[str],
+    document: str,
+    sentences: "_SurpriseLines | None",
+    *,
+    again: bool,
+    sharded: bool,
+    hear: "Callable[[Reading], None]",
+) -> "FilesRead | None":
+    """Read a pipe as it comes, or files; of those, what became of each."""
     from unbounded.corpus import Reader, blocks, read_sentences
+    from unbounded.errors import CorpusError
+    from unbounded.memory.file_reading import read_files
     from unbounded.memory.pipe import batches
 
     def read(lines: "Iterable[Line]") -> "Iterator[Reading]":
@@ -161,11 +198,24 @@ def _readings(
     if texts == ["-"]:
         # Each batch is durable before a word is said of it.
         for lines in batches(sys.stdin.fileno(), document):
-            yield from list(read(lines))
-        return
-    reader = Reader(texts)
-    yield from read(reader)
-    say_damage(reader)
+            for reading in list(read(lines)):
+                hear(reading)
+        return None
+    if "-" in texts or sharded:
+        # Shards pass over what they have of a document, and may be unavailable.
+        reader = Reader(texts)
+        for reading in read(reader):
+            hear(reading)
+        say_damage(reader)
+        return None
+    found = read_files(memory.backend, read, memory.model.tokenizer, texts, again=again, hear=hear)
+    for name, why in found.left_out.items():
+        if name in texts:
+            raise CorpusError(why)
+        say(f"left out: {why}")
+    for name, count in found.damaged.items():
+        say(f"{name}: {count:,} broken bytes read as U+FFFD")
+    return found
 
 
 class _SurpriseLines:

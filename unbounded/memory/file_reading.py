@@ -47,8 +47,14 @@ def read_files(
     follow: Callable[[Iterable[Line]], Iterator[Reading]],
     splitter: Splitter,
     paths: Sequence[str | Path],
+    *,
+    again: bool = False,
+    hear: Callable[[Reading], None] = lambda reading: None,
 ) -> FilesRead:
-    """Read what is new or has changed; the old versions are forgotten together, before."""
+    """Read what is new or has changed; the old versions are forgotten together, before.
+
+    With `again` all is read, and nothing forgotten. `hear` is told each block as it is read.
+    """
     backend.check_usable(write=True)
     noted, found = backend.files(), FilesRead()
     known = [document.name for document in backend.documents()]
@@ -59,14 +65,14 @@ def read_files(
         except OSError as error:
             found.left_out[name] = error.strerror or str(error)
             continue
-        if noted.get(name) == checksum:
+        if not again and noted.get(name) == checksum:
             found.unchanged.append(name)
         elif (why := _unreadable(path)) is not None:
             # Known before anything is forgotten for it.
             found.left_out[name] = why
         else:
             due[name] = path, checksum
-            old = any(is_part_of(one, name) for one in known)
+            old = not again and any(is_part_of(one, name) for one in known)
             (found.replaced if old else found.new).append(name)
     if found.replaced:
         choice = Choice(documents=tuple(found.replaced))
@@ -76,6 +82,7 @@ def read_files(
         for block in follow(reader):
             nats, words = float(surprise(block.prob).sum()), block.words
             found.tally.add(nats, len(words), splitter.characters(words))
+            hear(block)
         found.damaged.update(reader.damaged)
         # If it was written meanwhile, the next time it will have changed.
         if _checksum(path) == checksum:
