@@ -69,14 +69,15 @@ class Memory:
             raise CorpusError(f"there are no words in {document!r}; give a text with words")
         return Reading.joined(found)
 
-    def read_files(self, paths: Sequence[str | Path]) -> FilesRead:
+    def read_files(self, paths: Sequence[str | Path], *, again: bool = False) -> FilesRead:
         """Read files and folders: skips what has not changed, and replaces what has.
 
-        What could not be read as text is left out, and said. Durable when it returns.
+        What could not be read as text is left out, and said; `again` reads all once more. Durable
+        when it returns.
         """
         if isinstance(paths, str | Path):
             raise SettingError(f"read_files takes a list of paths; write [{str(paths)!r}]")
-        return read_files(self.backend, self.follow, self.model.tokenizer, paths)
+        return read_files(self.backend, self.follow, self.model.tokenizer, paths, again=again)
 
     def follow(
         self, lines: Iterable[Line], *, time: datetime | None = None, whole: bool = False
