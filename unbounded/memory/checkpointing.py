@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import final
 
-from unbounded.errors import MemoryFault, StoreError
+from unbounded.errors import StoreError, UnboundedError
 from unbounded.memory.backend import Show
 from unbounded.memory.learned import LearnedState, grows, present_names
 from unbounded.states import Arrays, NoDelta
@@ -63,19 +63,20 @@ class Checkpointing:
         """Write what has come since the last time; now and then all, while reading goes on."""
         checkpoints = self._store.checkpoints
         checkpoints.reap()
-        since, self.since = learned.entries - self.since, 0
-        leads_on = checkpoints.leads_on
+        # What is covered the checkpoints know: one that failed half-way may be there all the same.
+        since, leads_on = checkpoints.covered, False
+        self.since = 0
         try:
-            delta = learned.state(since)
-            if leads_on:
+            delta = learned.state(learned.entries if since is None else since)
+            if since is not None:
                 grown = {name: array for name, array in delta.items() if grows(name)}
                 rest = {name: array for name, array in delta.items() if not grows(name)}
                 checkpoints.append(grown, rest)
+                leads_on = True
         except NoDelta:
-            leads_on = False
+            pass
         except StoreError as error:
             self._store.events.append(str(error))
-            leads_on = False
         entries = self._store.catalog.entries
         due = self.since_full >= max(SNAPSHOT_WORDS, entries // SNAPSHOT_SHARE)
         if not leads_on:
@@ -168,7 +169,7 @@ def _loaded(
                 # to know the journal so far.
                 store.refresh()
                 break
-            except (OSError, ValueError, KeyError, MemoryFault) as error:
+            except (OSError, ValueError, KeyError, UnboundedError) as error:
                 store.events.append(
                     f"{snapshot.path} is damaged ({error}) and was not used; "
                     "what it held is read again from the journal"

@@ -69,6 +69,8 @@ class Checkpoints:
         self._background: Background | None = None
         # Where the next delta goes: file, place in it, and the records of the state before it.
         self._next: tuple[Path, int, int] | None = None
+        # Entries of that state.
+        self._covered = 0
         self._deltas: Deltas | None = None
 
     # Finding.
@@ -119,16 +121,18 @@ class Checkpoints:
         self._close_deltas()
         if delta is not None:
             self._next = delta.path, delta.end, delta.to.records
+            self._covered = delta.to.entries
         elif snapshot is not None:
             path = delta_path(self._folder, snapshot.generation, snapshot.records)
             self._next = path, 0, snapshot.records
+            self._covered = snapshot.entries
         else:
             self._next = None
 
     @property
-    def leads_on(self) -> bool:
-        """Whether there is a state for the next delta to lead on from."""
-        return self._next is not None
+    def covered(self) -> int | None:
+        """Entries of the state that the next delta leads on from; None if there is none."""
+        return None if self._next is None else self._covered
 
     def append(self, growth: Mapping[str, np.ndarray], rest: dict[str, np.ndarray]) -> None:
         """Write what has come since the last checkpoint; on disk when it returns."""
@@ -138,6 +142,7 @@ class Checkpoints:
             if self._deltas is None:
                 self._deltas = Deltas(self._disk, path, end, records)
             self._deltas.append(replace(here, path=path), growth, rest)
+            self._covered = here.entries
         except (StoreError, OSError) as error:
             # What comes later has nothing to lead on from, until there is a snapshot.
             self.go_on_from(None, None)
