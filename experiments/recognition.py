@@ -104,10 +104,6 @@ def measure(
         "words": sum(len((utterances[i].reference or "").split()) for i in test),
         "weights": weights,
         "wer": {name: _wer(picks, errors, utterances, dev) for name, picks in chosen.items()},
-        "less_than_frozen": {
-            name: _interval(chosen["frozen"], chosen[name], errors, utterances, dev)
-            for name in ("learning", "corrected")
-        },
         "never_seen": _never_seen(chosen, utterances, model, dev),
         "errors": {
             name: [int(errors[i][picks[i]]) for i in test] for name, picks in chosen.items()
@@ -160,21 +156,26 @@ def _wer(
     return float(sum(errors[i][picks[i]] for i in range(dev, len(utterances))) / words)
 
 
-def _interval(
-    one: Sequence[int],
-    other: Sequence[int],
-    errors: Sequence[Any],
-    utterances: Sequence[Utterance],
-    dev: int,
-) -> list[float]:
-    """How much WER the other saves, between the ends of 95 % of 10,000 draws of utterances."""
-    test = range(dev, len(utterances))
-    saved = np.array([errors[i][one[i]] - errors[i][other[i]] for i in test])
-    words = np.array([len((utterances[i].reference or "").split()) for i in test])
-    draws = np.random.default_rng(1).integers(len(test), size=(10_000, len(test)))
-    rates = saved[draws].sum(axis=1) / words[draws].sum(axis=1)
+def saved(found: dict[str, Any], one: str, other: str) -> tuple[float, float, float]:
+    """How much WER the other system saves; before and after it the ends of 95 % of what 10,000
+    draws of utterances give."""
+    better = np.array(found["errors"][one]) - np.array(found["errors"][other])
+    words = np.array(found["lengths"])
+    draws = np.random.default_rng(1).integers(len(words), size=(10_000, len(words)))
+    rates = better[draws].sum(axis=1) / words[draws].sum(axis=1)
     low, high = np.quantile(rates, [0.025, 0.975]).tolist()
-    return [low, float(saved.sum() / words.sum()), high]
+    return low, float(better.sum() / words.sum()), high
+
+
+def differences(found: dict[str, Any]) -> str:
+    """Who saves how much against whom, as Markdown."""
+    pairs = [("frozen", "learning"), ("frozen", "corrected"), ("learning", "corrected")]
+    lines = ["| from | to | points of WER saved | 95 % of draws |", "|---|---|--:|--:|"]
+    for one, other in [*pairs, ("kenlm", "corrected")]:
+        low, middle, high = (100 * part for part in saved(found, one, other))
+        names = f"{NAMES[one]} | {NAMES[other]}"
+        lines.append(f"| {names} | {middle:+.1f} | {low:+.1f} to {high:+.1f} |")
+    return "\n".join(lines)
 
 
 def _never_seen(
@@ -263,6 +264,7 @@ def main(
     target.write_text(json.dumps(found) + "\n", encoding="utf-8")
     draw(found, root / "docs" / "images" / "recognition.svg")
     typer.echo(table(found))
+    typer.echo(differences(found))
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[2]
     [
         ("keyboards", "keystrokes", keystrokes.table),
         ("recognition", "recognition", recognition.table),
+        ("recognition", "recognition", recognition.differences),
     ],
 )
 def test_the_table_of_a_page_is_that_of_its_result(page: str, result: str, table: object) -> None:
