@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[1]
 FOLDERS = frozenset({"benchmarks", "e2e", "experiments", "serve", "torture"})
 """Of these folders below `tests` everything is integration."""
 INTEGRATION = re.compile(
-    r"\b(subprocess|multiprocessing|playwright|train_model|SubprocessProxy|make_cli_page)\b"
+    r"\b(subprocess|multiprocessing|playwright|train_model|small_model|SubprocessProxy|make_cli_page)\b"
     r"|importorskip\(\"ray\"\)"
 )
 """A file with one of these words is, wherever it lies."""

@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[2]
     [
         ("keyboards", "keystrokes", keystrokes.table),
         ("recognition", "recognition", recognition.table),
+        ("recognition", "recognition", recognition.differences),
     ],
 )
 def test_the_table_of_a_page_is_that_of_its_result(page: str, result: str, table: object) -> None:
@@ -29,3 +30,11 @@ def test_the_log_on_its_page_is_the_one_that_was_read() -> None:
     assert json.dumps(found["most"][0]) in page
     assert f"All {found['words']:,} words had a perplexity of {found['perplexity']:.1f}" in page
     assert all("install" in line["text"] for line in found["most"])
+
+
+def test_the_time_of_rescoring_is_what_was_measured() -> None:
+    found = json.loads((ROOT / "experiments" / "results" / "rescoring-time.json").read_text())
+    page = (ROOT / "docs" / "recognition.md").read_text(encoding="utf-8")
+    alone, full = (found[preset]["milliseconds"] for preset in ("static", "full"))
+    assert f"takes {alone:.0f} ms for 100 hypotheses of 20 words with the network alone" in page
+    assert f"and {full:.0f} ms with all experts" in page

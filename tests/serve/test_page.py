@@ -186,6 +186,18 @@ def test_it_works_without_a_mouse(page: Page, address: str) -> None:
     assert len(page.locator("#draft").input_value()) > len("The zorble sleeps")
 
 
+def test_a_word_that_was_begun_is_gone_on_with(page: Page, address: str) -> None:
+    start(page, address, "begun")
+    type_text(page, TEXT)
+    scored(page, "begun", TEXT)
+    learn(page)
+    type_text(page, "The Zor")
+    first = page.locator("#chips button").first
+    expect(first).to_have_attribute("value", "zorble")
+    first.click()
+    expect(page.locator("#draft")).to_have_value("The zorble")
+
+
 def test_words_drawn_again_keep_who_has_moved_to_one(page: Page, address: str) -> None:
     start(page, address, "redrawn")
     page.keyboard.type("The zorble")

@@ -1,5 +1,6 @@
 """Words never read before, letter by letter: what the open protocol has for the uniform."""
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, final
 
@@ -170,6 +171,17 @@ class Spelling(Expert):
             probs[oov] = 0.0
             probs[named] = _probs(self._model.logprobs(written), written)
         return probs
+
+    def beginning(self, letters: str) -> float:
+        """The probability that an OOV word begins so, whether or not it ends there."""
+        # The chance of the end there is known by how much it matters to forbid it.
+        symbols, starts, shut = self._written([letters, f"{letters}e", f"{letters}e"])
+        shut = shut.copy()
+        shut[starts[2:] - 1] = False, True
+        asked = Written(symbols, starts, shut)
+        whole, may_end, may_not = self._model.logprobs(asked).tolist()
+        ends = -math.expm1(min(may_end - may_not, -1e-12))
+        return math.exp(min(whole - math.log(ends), 0.0))
 
     def state(self, since: int | None = None) -> dict[str, np.ndarray]:
         """The tables of the character model, and which words were read; words tell it again."""

@@ -170,7 +170,7 @@ class Audit:
         if past:
             online.score(past)
         if (predict := getattr(online, "predict", None)) is not None:
-            return np.array(predict(words), np.float64)
+            return np.nan_to_num(np.array(predict(words), np.float64), nan=-math.inf)
         found = []
         for number, word in enumerate(words):
             if number:

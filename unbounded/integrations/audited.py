@@ -1,7 +1,6 @@
 """What can be audited: a model of ours, a Python callable, a model of lm-eval, an HTTP address."""
 
 import json
-import math
 import sys
 import urllib.request
 from collections.abc import Callable, Sequence
@@ -118,9 +117,7 @@ class Addressed:
         return self._asked(self._past)[-len(words) :]
 
     def predict(self, words: Sequence[str]) -> Sequence[float]:
-        """What each word would have as the next; nothing without any before it."""
-        if not self._past:
-            return [-math.inf] * len(words)
+        """What each word would have as the next."""
         return [self._asked([*self._past, word])[-1] for word in words]
 
     def _asked(self, words: Sequence[str]) -> Sequence[float]:

@@ -204,7 +204,7 @@ def errors_of(utterance: Utterance, reference: str) -> Ids:
 GRID = (0.0, *(2.0 ** np.arange(-2, 7, 0.5)))
 """Weights of the language model that are tried, beside an acoustic weight of one."""
 
-LENGTHS = np.arange(-20.0, 21.0, 2.0)
+LENGTHS = np.arange(-60.0, 61.0, 3.0)
 """What a word may be worth."""
 
 

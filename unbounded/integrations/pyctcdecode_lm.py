@@ -17,7 +17,7 @@ import numpy as np
 
 from unbounded.corpus import SENTENCE_END
 from unbounded.errors import ModelError
-from unbounded.experts.spelling import CharacterModel, Written
+from unbounded.experts import Spelling
 from unbounded.integrations.kenlm_scorer import Scorer, State
 from unbounded.types import Probs
 
@@ -95,11 +95,7 @@ class Beginnings:
         self._words = [words[i] for i in order]
         probs = _frequencies(scorer, len(words))
         self._sums = np.concatenate([[0.0], np.cumsum(probs[order])])
-        self._base = set(words[: online.vocabulary.base_size])
-        self._letters = None
-        if (spelling := online.experts.get("spelling")) is not None:
-            self._letters = CharacterModel()
-            self._letters.load(spelling.state())
+        self._spelling = online.experts.get("spelling")
 
     def prob(self, beginning: str) -> float:
         """Above zero, and never less than that of a longer beginning."""
@@ -109,26 +105,9 @@ class Beginnings:
         first, last = parts[0], parts[0] + "\U0010ffff"
         rows = bisect_left(self._words, first), bisect_left(self._words, last)
         known = float(self._sums[rows[1]] - self._sums[rows[0]])
-        return max((1 - NEW) * known + NEW * self._spelled(first), 1e-300)
-
-    def _spelled(self, beginning: str) -> float:
-        """That of new words: the chance of its letters, whether or not the word ends there."""
-        if self._letters is None:
-            return 0.0
-        # The chance of the end there is known by how much it matters to forbid it.
-        written, longer = beginning.encode(), beginning.encode() + b"e"
-        free = [True, *(beginning[:i] in self._base for i in range(1, len(beginning)))]
-        shut = bytearray()
-        for letter, closed in zip(beginning, free, strict=True):
-            shut += bytes([closed]).ljust(len(letter.encode()), b"\0")
-        asked = Written(
-            np.frombuffer(written + longer + longer, np.uint8),
-            np.cumsum([0, len(written), len(longer), len(longer)]),
-            np.frombuffer(bytes(shut * 2) + b"\0" + bytes(shut) + b"\1", bool),
-        )
-        whole, may_end, may_not = self._letters.logprobs(asked).tolist()
-        ends = -math.expm1(min(may_end - may_not, -1e-12))
-        return math.exp(min(whole - math.log(ends), 0.0))
+        # A memory of the first edition does not spell.
+        spelled = self._spelling.beginning(first) if isinstance(self._spelling, Spelling) else 0.0
+        return max((1 - NEW) * known + NEW * spelled, 1e-300)
 
 
 def _frequencies(scorer: Scorer, size: int) -> Probs:
