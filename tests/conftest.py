@@ -11,7 +11,7 @@ from hypothesis import settings
 
 from tests import tiers
 from tests.toy import ToyModel
-from unbounded import _native
+from unbounded import _native, derived
 
 settings.register_profile("check", deadline=None, print_blob=True)
 settings.register_profile("ci", deadline=None, print_blob=True)
@@ -25,6 +25,12 @@ def isa(request: pytest.FixtureRequest) -> Iterator[str]:
     _native.set_isa(request.param)
     yield request.param
     _native.set_isa(before)
+
+
+@pytest.fixture(autouse=True)
+def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Networks of tests are made up: what follows from one is not kept for another."""
+    monkeypatch.setattr(derived, "WORTH_KEEPING", float("inf"))
 
 
 @pytest.fixture

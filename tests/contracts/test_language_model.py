@@ -34,7 +34,7 @@ def network_of(cell: str, cutoffs: tuple[int, ...] = (5, 20)) -> RecurrentModel:
 def spelled() -> Spelled:
     lm = network_of("lstm")
     vocabulary = Vocabulary(["</s>", *(f"word{n}" for n in range(SIZE - 1))])
-    speller = Speller(lm, vocabulary, "made-up")
+    speller = Speller(lm, vocabulary)
     vocabulary.encode([f"stranger{n}" for n in range(1_000)])
     return Spelled(lm, speller, vocabulary)
 

@@ -62,6 +62,12 @@ def commands() -> Iterator[list[str]]:
         if name == ("evaluate",):
             yield ["evaluate", "model", *rest]
             continue
+        if name == ("audit",):
+            yield ["audit", "model", "consent.txt"]
+            continue
+        if name == ("rescore",):
+            yield from (["rescore", where, "-"] for where in ("model", "gift"))
+            continue
         # A command that is new here must be one of a memory, or be written down above.
         assert {"memory_folder", "source", "root"} & given.keys(), name
         where = "root" if "root" in given else "gift"

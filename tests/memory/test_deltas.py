@@ -247,6 +247,33 @@ def test_a_disk_that_fails_beside_the_reading_is_said_and_costs_nothing(
             assert memory.check(deep=True) == []
 
 
+@pytest.mark.parametrize("kind", ["open", "write", "sync", "replace"])
+def test_compacting_that_fails_anywhere_leaves_a_memory_that_goes_on(
+    tmp_path: Path, kind: str
+) -> None:
+    def use(memory: Memory) -> None:
+        memory.read(some_text(20), "a")
+        memory.forget(document="a")
+        memory.read(some_text(20, 1), "b")
+        with suppress(StoreError):
+            memory.compact()
+        with suppress(StoreError):
+            memory.read(some_text(20, 2), "c")
+
+    with opened(tmp_path / "count", disk=(count := FailingDisk())) as memory:
+        use(memory)
+    for at in range(count.counts[kind]):
+        with (
+            suppress(StoreError),
+            opened(tmp_path / f"m{at}", disk=FailingDisk(kind, at, errno.EIO)) as memory,
+        ):
+            use(memory)
+        with opened(tmp_path / f"m{at}") as memory:
+            assert memory.check(deep=True) == [], (kind, at)
+            # A delta that tells what its checkpoint has already would be passed over, and said.
+            assert not any("there already" in event for event in memory.events), (kind, at)
+
+
 def test_a_step_too_long_for_a_record_is_a_snapshot_instead(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -42,14 +42,16 @@ class Speller:
     A vector depends on the spelling and on nothing else.
     """
 
-    def __init__(self, lm: RecurrentModel, vocabulary: Vocabulary, key: str) -> None:
-        """Under the `key` of the network the fit is kept for the next time."""
+    def __init__(self, lm: RecurrentModel, vocabulary: Vocabulary, key: str | None = None) -> None:
+        """Under the `key` of the network, if there is one, the fit is kept for the next time."""
         self._lm, self._vocabulary, self._key = lm, vocabulary, key
         self._unknown = lm.vectors(np.array([lm.base_size]))[0]
 
     @cached_property
     def _weights(self) -> Vectors:
         """Fitted when the first OOV word is spelled: who meets none need not wait for it."""
+        if self._key is None:
+            return self._fit()
         found = derived(f"{self._key}-oov", lambda: {"weights": self._fit()})["weights"]
         return np.require(found, np.float32, "C")
 
