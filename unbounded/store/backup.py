@@ -40,7 +40,7 @@ from unbounded.store.store import Store
 _PIECE = 1 << 24
 """Bytes of records that are copied, and synced, at once."""
 
-_TRIES = 8
+_TRIES = 32
 """How often it is begun again because the memory was compacted meanwhile."""
 
 
