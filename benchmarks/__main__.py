@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unbounded.cli.main import CORES, JsonFile, Seed, Threads, check_targets, run, size
+from unbounded.cli.main import CORES, PLAIN, JsonFile, Seed, Threads, check_targets, run, size
 from unbounded.console import meter, parse_size, say, training_meter, write_json
 
 if TYPE_CHECKING:
@@ -19,10 +19,8 @@ if TYPE_CHECKING:
 bench = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
     help="Measure speed beside alternatives, in one run.",
-    context_settings={"help_option_names": ["-h", "--help"]},
+    **PLAIN,
 )
 
 PIPED_BEYOND = 10_000

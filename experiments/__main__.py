@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from unbounded.cli.main import CORES, Threads, run
+from unbounded.cli.main import CORES, PLAIN, Threads, run
 from unbounded.console import meter, say
 
 NAMES = (
@@ -16,12 +16,7 @@ NAMES = (
 )
 
 
-app = typer.Typer(
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+app = typer.Typer(add_completion=False, **PLAIN)
 
 
 @app.command()

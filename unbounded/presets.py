@@ -231,6 +231,14 @@ def build_online(
     return OnlineModel(lm, vocabulary, built, Gated(len(built), groups=[model.lm.width]))
 
 
+def build_preset(model: Pretrained, preset: str = "full") -> OnlineModel:
+    """What a preset is for this model, with its mixture; nothing of the future is known."""
+    experts = available(model, preset)
+    online = build_online(model, None, experts)
+    online.mixture = new_mixture(preset, experts, model.lm.width)
+    return online
+
+
 class _Builder:
     """Experts of one model by their names."""
 

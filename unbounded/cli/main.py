@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, final
@@ -40,13 +40,15 @@ class Verbs(TyperGroup):
             formatter.write_dl(rows)
 
 
+PLAIN: dict[str, Any] = {
+    "pretty_exceptions_enable": False,
+    "rich_markup_mode": None,
+    "context_settings": {"help_option_names": ["-h", "--help"]},
+}
+"""How all commands look, the lab's too."""
+
 app = typer.Typer(
-    cls=Verbs,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    help="A language model that never stops reading.",
-    context_settings={"help_option_names": ["-h", "--help"]},
+    cls=Verbs, no_args_is_help=True, help="A language model that never stops reading.", **PLAIN
 )
 
 Texts = Annotated[
@@ -118,10 +120,15 @@ def check_targets(*targets: str | Path | None) -> None:
 
 def say_damage(reader: Any) -> None:
     """Say what a `Reader` had to mend."""
-    for path, count in reader.damaged.items():
-        say(f"{path}: {count:,} broken bytes read as U+FFFD")
+    say_broken(reader.damaged)
     if reader.cut:
         say(f"{reader.cut:,} lines longer than a million characters were cut at white space")
+
+
+def say_broken(damaged: Mapping[str, int]) -> None:
+    """Say how many bytes of which file were none of a text."""
+    for path, count in damaged.items():
+        say(f"{path}: {count:,} broken bytes read as U+FFFD")
 
 
 class _Stopped(Exception):

@@ -20,6 +20,7 @@ from unbounded.cli.main import (
     Threads,
     app,
     check_targets,
+    say_broken,
     say_damage,
     size,
     stoppable,
@@ -213,8 +214,7 @@ def _read(
         if name in texts:
             raise CorpusError(why)
         say(f"left out: {why}")
-    for name, count in found.damaged.items():
-        say(f"{name}: {count:,} broken bytes read as U+FFFD")
+    say_broken(found.damaged)
     return found
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from unbounded.corpus import SENTENCE_END
 from unbounded.lm import Pretrained
 from unbounded.model import OnlineModel
-from unbounded.presets import available, build_online, new_mixture
+from unbounded.presets import build_preset
 
 SUGGESTIONS = (1, 3, 5)
 """Words that a keyboard shows at once."""
@@ -35,9 +35,7 @@ def keystrokes(model: Pretrained, preset: str, words: Iterable[str]) -> Keystrok
     what was typed are shown, and one key takes one of them, its space included. Marks are typed,
     and a sentence end is one key.
     """
-    experts = available(model, preset)
-    online = build_online(model, None, experts)
-    online.mixture = new_mixture(preset, experts, model.lm.width)
+    online = build_preset(model, preset)
     offered = np.empty(0, bool)
     count, plain, keys = 0, 0, dict.fromkeys(SUGGESTIONS, 0)
     for word in words:

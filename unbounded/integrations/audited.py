@@ -14,7 +14,7 @@ from unbounded.errors import MissingExtra, ModelError, SettingError
 from unbounded.integrations.audit import Online, Scores
 from unbounded.lm import Pretrained
 from unbounded.model import OnlineModel
-from unbounded.presets import available, build_online, new_mixture
+from unbounded.presets import build_preset
 
 
 @final
@@ -22,9 +22,7 @@ class Ours:
     """A preset of a model of ours, which has read nothing yet."""
 
     def __init__(self, model: Pretrained, preset: str = "full") -> None:
-        experts = available(model, preset)
-        self._online: OnlineModel = build_online(model, None, experts)
-        self._online.mixture = new_mixture(preset, experts, model.lm.width)
+        self._online: OnlineModel = build_preset(model, preset)
 
     def score(self, words: Sequence[str]) -> Sequence[float]:
         """Score each word just before it is learned."""

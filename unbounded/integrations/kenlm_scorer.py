@@ -24,7 +24,7 @@ from unbounded.lm import Pretrained, load_model
 from unbounded.memory import Memory
 from unbounded.memory import open as open_memory
 from unbounded.model import OnlineModel
-from unbounded.presets import available, build_online, new_mixture
+from unbounded.presets import build_preset
 from unbounded.types import Ids
 
 _PRONUNCIATION = re.compile(r"\(\d+\)$")
@@ -93,7 +93,7 @@ class Scorer:
             raise ModelError(
                 "a transformer reads pieces, and a recognizer has words; give a recurrent model"
             )
-        self._own = None if self._memory is not None else _online(self._model, preset)
+        self._own = None if self._memory is not None else build_preset(self._model, preset)
         self._splits: dict[str, tuple[str, ...]] = {SENTENCE_END: (SENTENCE_END,)}
 
     @property
@@ -220,10 +220,3 @@ def opened_scorer(folder: Path, *, write: bool = False) -> Iterator[Scorer]:
     finally:
         if isinstance(source, Memory):
             source.close()
-
-
-def _online(model: Pretrained, preset: str) -> OnlineModel:
-    experts = available(model, preset)
-    online = build_online(model, None, experts)
-    online.mixture = new_mixture(preset, experts, model.lm.width)
-    return online

@@ -19,12 +19,12 @@ import numpy as np
 
 from unbounded.corpus import SENTENCE_END, Reader, read_sentences
 from unbounded.errors import MissingExtra, SettingError
-from unbounded.lm import Pretrained, TransformerConfig, load_model
+from unbounded.lm import TransformerConfig, load_model
 from unbounded.memory import SamplingParams, generate
 from unbounded.memory import open as open_memory
 from unbounded.model import OnlineModel
 from unbounded.presets import PRESETS as ROWS
-from unbounded.presets import available, build_online, new_mixture
+from unbounded.presets import build_preset
 
 try:
     from lm_eval.api.model import LM
@@ -68,7 +68,7 @@ class UnboundedLM(LM):  # type: ignore[misc]
             self._fresh = None
         elif model is not None:
             self._model = load_model(Path(model), TransformerConfig(context=context, key=key))
-            self._fresh = partial(_online, self._model, row)
+            self._fresh = partial(build_preset, self._model, row)
             self._online = self._fresh()
         else:
             raise SettingError("no model was given; use --model_args model=FOLDER or memory=FOLDER")
@@ -142,14 +142,6 @@ class _Asked:
 
     online: OnlineModel
     version: int = 0
-
-
-def _online(model: Pretrained, row: str) -> OnlineModel:
-    """The experts of a row with its mixture; nothing of the future is known."""
-    experts = available(model, row)
-    online = build_online(model, None, experts)
-    online.mixture = new_mixture(row, experts, model.lm.width)
-    return online
 
 
 def _likeliest(online: OnlineModel) -> str:
