@@ -23,11 +23,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group(item.path.stem))
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def _closed_clients() -> Iterator[None]:
     yield
-    for client in CLIENTS:
-        client.close()
+    while CLIENTS:
+        CLIENTS.pop().close()
 
 
 @pytest.fixture(scope="session")
@@ -48,9 +48,12 @@ def model(model_folder: Path) -> Pretrained:
     return load_model(model_folder)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory, model: Pretrained) -> Iterator[str]:
-    """A service without keys that tests share, each with memories of its own."""
+    """A service without keys that a file's tests share, each with memories of its own.
+
+    It ends with them: nothing of it is left beside the tests of a cluster in the same process.
+    """
     with in_thread(tmp_path_factory.mktemp("memories"), model) as url:
         yield url
 

@@ -97,7 +97,15 @@ def in_thread(root: Path, model: Pretrained, **more: Any) -> Iterator[str]:
     app = create_app(root, model, observer=more.pop("observer", Observer(quiet=True)), **more)
     listening = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(server_config(app))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+    died: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            server.run(sockets=[listening])
+        except BaseException as error:
+            died.append(error)
+
+    thread = threading.Thread(target=run, name="service")
     thread.start()
     try:
         while not server.started:
@@ -109,6 +117,8 @@ def in_thread(root: Path, model: Pretrained, **more: Any) -> Iterator[str]:
         thread.join(30)
         listening.close()
         assert not thread.is_alive()
+        if died:
+            raise AssertionError("the service has ended by itself") from died[0]
 
 
 @dataclass
