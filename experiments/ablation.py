@@ -15,6 +15,7 @@ from unbounded.lm import Pretrained
 PARTS: Mapping[str, tuple[str, ...]] = {
     "static softmax": ("static",),
     "adapted output layer": ("adapted",),
+    "output layer that goes on training": ("dynamic_head",),
     "unigram": ("unigram",),
     "n-grams of the text": ("ngram",),
     "n-grams of the training text": ("train_ngram",),
@@ -117,4 +118,4 @@ def _entry(perplexity: float | None, whole: float) -> Entry:
 
 
 def _microseconds(result: Mapping[str, Any], part: str) -> float:
-    return 1e6 * sum((float(result["seconds"][name]) for name in PARTS.get(part, ())), 0.0)
+    return 1e6 * sum((float(result["seconds"].get(name, 0.0)) for name in PARTS.get(part, ())), 0.0)

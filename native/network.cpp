@@ -15,8 +15,7 @@ namespace {
 // Rows at a time: their logits stay in the processor's cache beside a panel of weights.
 constexpr size_t GROUP = 48;
 
-// Panels of a cluster at a time: its logits are never all there at once.
-constexpr size_t kChunkPanels = 2048 / PANEL;
+constexpr size_t kChunkPanels = CHUNK / PANEL;
 
 // What one thread takes at a time of an adapted head.
 constexpr size_t ROWS = 4, COLUMNS = 512, ELEMENTS = 1 << 14;
@@ -29,6 +28,13 @@ Linear::Linear(const float* weight, size_t out, size_t in, const float* bias)
     float* to = packed_.data() + o / PANEL * in * PANEL + o % PANEL;
     for (size_t i = 0; i < in; ++i) to[i * PANEL] = weight[o * in + i];
     if (bias) bias_[o] = bias[o];
+  }
+}
+
+void Linear::unpack(float* weight) const {
+  for (size_t o = 0; o < out_; ++o) {
+    const float* from = packed_.data() + o / PANEL * in_ * PANEL + o % PANEL;
+    for (size_t i = 0; i < in_; ++i) weight[o * in_ + i] = from[i * PANEL];
   }
 }
 
@@ -114,6 +120,22 @@ void Cell::advance(const float* vectors, size_t different, const int64_t* place,
   }
 }
 
+double ClusterSoftmax::add(float* logits, size_t columns, size_t begin, size_t word) {
+  float highest, odds;
+  if (word - begin < columns) picked = logits[word - begin];
+  network_kernels().odds(logits, columns, highest, odds);
+  const double most = std::max(top, double(highest));
+  sum = sum * std::exp(top - most) + odds * std::exp(highest - most);
+  top = most;
+  return highest;
+}
+
+std::vector<Linear*> AdaptiveSoftmax::layers() {
+  std::vector<Linear*> all{&head_};
+  for (auto& [narrow, wide] : clusters_) all.insert(all.end(), {&narrow, &wide});
+  return all;
+}
+
 void AdaptiveSoftmax::score(const float* hidden, size_t rows, const int64_t* words, double* prob, double* share,
                             int64_t* column, float* odds) const {
   const size_t width = head_.in();
@@ -158,22 +180,15 @@ void AdaptiveSoftmax::score(const float* hidden, size_t rows, const int64_t* wor
     kernels.multiply(narrow.weights(), 0, narrow.panels(), x, width, many, inner, narrow.out());
     const size_t stride = kChunkPanels * PANEL + PANEL / 2;
     float* logits = scratch<float>(many * stride);
-    double tops[GROUP], sums[GROUP], picked[GROUP];
+    ClusterSoftmax running[GROUP];
     for (size_t panel = 0; panel < wide.panels(); panel += kChunkPanels) {
       const size_t until = std::min(panel + kChunkPanels, wide.panels()), begin = panel * PANEL;
       const size_t columns = std::min(until * PANEL, wide.out()) - begin;
       kernels.multiply(wide.weights(), panel, until, inner, wide.in(), many, logits, stride);
-      for (size_t r = 0; r < many; ++r) {
-        float top, sum, *row = logits + r * stride;
-        const size_t target = words[member[r]] - cutoffs_[softmax - 1];
-        if (target - begin < columns) picked[r] = row[target - begin];
-        kernels.odds(row, columns, top, sum);
-        const double most = panel ? std::max(tops[r], double(top)) : double(top);
-        sums[r] = (panel ? sums[r] * std::exp(tops[r] - most) : 0.0) + sum * std::exp(top - most);
-        tops[r] = most;
-      }
+      for (size_t r = 0; r < many; ++r)
+        running[r].add(logits + r * stride, columns, begin, words[member[r]] - cutoffs_[softmax - 1]);
     }
-    for (size_t r = 0; r < many; ++r) inside[member[r]] = std::exp(picked[r] - tops[r]) / sums[r];
+    for (size_t r = 0; r < many; ++r) inside[member[r]] = running[r].prob();
   });
   for (size_t r = 0; r < rows; ++r) prob[r] = share[r] * inside[r];
 }

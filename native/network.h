@@ -4,6 +4,7 @@
 // depends neither on how many rows are computed together nor on who computes them.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -33,6 +34,9 @@ class Linear {
   size_t out() const { return out_; }
   size_t panels() const { return (out_ + PANEL - 1) / PANEL; }
   Weights weights() const { return {packed_.data(), bias_.data(), in_, out_}; }
+  float* packed() { return packed_.data(); }
+  // Rows as torch has them.
+  void unpack(float* weight) const;
   // All outputs for each row of x.
   void multiply(const float* x, size_t rows, float* y) const;
 
@@ -69,6 +73,14 @@ struct NetworkKernels {
   // Adagrad over elements first to last; the slope becomes zero.
   void (*adagrad)(float* change, float* sums, float* slope, size_t first, size_t last, float share,
                   float rate, float calm);
+  // y[r][i] = sum of errors[r][o] * weight[o][i], for inputs first to last; errors are zero behind
+  // the last output.
+  void (*multiply_back)(const Weights& weights, size_t first, size_t last, const float* errors,
+                        size_t stride, size_t rows, float* y, size_t y_stride);
+  // One panel's step of Adagrad, with one sum for each output, on the slope errors[r][o] * x[r][i];
+  // `slope` is room for a panel.
+  void (*train)(float* packed, size_t in, const float* errors, size_t stride, const float* x,
+                size_t x_stride, size_t rows, float* sums, float rate, float calm, float* slope);
   // The slope of every gate of an LSTM before its squashing, from the last step to the first.
   void (*lstm_backward)(const float* gates, float* cells, const float* slope,
                         const float* inner, size_t steps, size_t units, float* slopes);
@@ -101,6 +113,15 @@ class Cell {
   Aligned<float> weights_, bias_;  // [panel][unit in][gate][UNITS], [panel][gate][UNITS]
 };
 
+// The softmax of a cluster's words as its logits come, CHUNK at a time: they are never all there at once.
+constexpr size_t CHUNK = 2048;
+struct ClusterSoftmax {
+  double top = -INFINITY, sum = 0.0, picked = 0.0;
+  // Makes the logits from `begin` on odds whose largest is one, and gives the logit of that one.
+  double add(float* logits, size_t columns, size_t begin, size_t word);
+  double prob() const { return std::exp(picked - top) / sum; }
+};
+
 // Frequent words and clusters under one softmax; each cluster's words under one of their own.
 class AdaptiveSoftmax {
  public:
@@ -113,6 +134,9 @@ class AdaptiveSoftmax {
   size_t in() const { return head_.in(); }
   size_t columns() const { return head_.out(); }
   size_t size() const { return size_t(cutoffs_.back()); }
+  const std::vector<int64_t>& cutoffs() const { return cutoffs_; }
+  // The first softmax, then what makes states narrow and what makes them words, cluster by cluster.
+  std::vector<Linear*> layers();
 
   // For each word: its probability, that of its column in the first softmax, that column (-1 for a
   // word beyond the vocabulary), and unless null all odds of the first softmax, the largest one.

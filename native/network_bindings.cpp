@@ -4,6 +4,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "arrays.h"
+#include "dynamic_head.h"
 #include "network.h"
 #include "oov.h"
 
@@ -64,8 +65,8 @@ Numpy<float> advance(const Cell& cell, const Arg<"vectors", const float, 2>& vec
   return hidden;
 }
 
-void new_softmax(AdaptiveSoftmax* self, const Arg<"head", const float, 2>& head,
-                 const std::vector<nb::object>& tails, const std::vector<int64_t>& cutoffs) {
+AdaptiveSoftmax new_softmax(const Arg<"head", const float, 2>& head, const std::vector<nb::object>& tails,
+                            const std::vector<int64_t>& cutoffs) {
   require(cutoffs.size() == tails.size() / 2 + 1 && tails.size() % 2 == 0 && cutoffs[0] >= 1 &&
               std::is_sorted(cutoffs.begin(), cutoffs.end()) &&
               head.size(0) == size_t(cutoffs[0]) + cutoffs.size() - 1,
@@ -78,15 +79,18 @@ void new_softmax(AdaptiveSoftmax* self, const Arg<"head", const float, 2>& head,
                 int64_t(wide.out()) == cutoffs[i / 2 + 1] - cutoffs[i / 2],
             "cluster " + to_string(i / 2) + " does not fit its cutoffs");
   }
-  new (self) AdaptiveSoftmax(linear_of(head), std::move(clusters), cutoffs);
+  return AdaptiveSoftmax(linear_of(head), std::move(clusters), cutoffs);
+}
+
+void require_rows(size_t words, size_t states) {
+  require(words == states, to_string(words) + " words for " + to_string(states) + " states; give one each");
 }
 
 nb::tuple score(const AdaptiveSoftmax& softmax, const States& hidden, const Arg<"words", const int64_t, 1>& words,
                 bool with_odds) {
   require_width(hidden.size(1), softmax.in(), "states");
   const size_t rows = words.size();
-  require(rows == hidden.size(0),
-          to_string(rows) + " words for " + to_string(hidden.size(0)) + " states; give one each");
+  require_rows(rows, hidden.size(0));
   auto prob = new_array<double>({rows}), share = new_array<double>({rows});
   auto column = new_array<int64_t>({rows});
   auto odds = new_array<float>({with_odds ? rows : 0, softmax.columns()});
@@ -104,6 +108,46 @@ Numpy<double> dense(const AdaptiveSoftmax& softmax, const States& hidden) {
   nb::gil_scoped_release release;
   softmax.dense(hidden.data(), hidden.size(0), out.data());
   return out;
+}
+
+Numpy<float> adapt(const DynamicHead& head, const States& hidden) {
+  require_width(hidden.size(1), head.softmax().in(), "states");
+  auto x = new_array<float>({hidden.size(0), hidden.size(1)});
+  nb::gil_scoped_release release;
+  head.adapt(hidden.data(), hidden.size(0), x.data());
+  return x;
+}
+
+Numpy<double> learn(DynamicHead& head, const States& hidden, const Arg<"words", const int64_t, 1>& words, float rate,
+                    float adapter, float calm) {
+  require_width(hidden.size(1), head.softmax().in(), "states");
+  require_rows(words.size(), hidden.size(0));
+  require(words.size() > 0, "no words to learn from");
+  auto prob = new_array<double>({words.size()});
+  nb::gil_scoped_release release;
+  head.learn(hidden.data(), words.size(), words.data(), {rate, adapter, calm}, prob.data());
+  return prob;
+}
+
+// Weights and sums of each layer.
+std::vector<std::pair<Numpy<float>, Numpy<float>>> layers(const DynamicHead& head) {
+  std::vector<std::pair<Numpy<float>, Numpy<float>>> all;
+  for (size_t i = 0; i < head.layers(); ++i) {
+    const Linear& layer = head.layer(i);
+    auto weight = new_array<float>({layer.out(), layer.in()}), sums = new_array<float>({layer.out()});
+    layer.unpack(weight.data());
+    std::copy_n(head.sums(i).data(), layer.out(), sums.data());
+    all.emplace_back(weight, sums);
+  }
+  return all;
+}
+
+void load(DynamicHead& head, size_t i, const Arg<"weight", const float, 2>& weight,
+          const Arg<"sums", const float, 1>& sums) {
+  require(i < head.layers() && weight.size(0) == head.layer(i).out() && weight.size(1) == head.layer(i).in() &&
+              sums.size() == weight.size(0),
+          "the arrays are not those of layer " + to_string(i));
+  head.load(i, weight.data(), sums.data());
 }
 
 std::pair<Numpy<double>, size_t> adapted_shares(
@@ -199,9 +243,22 @@ void bind_network(nb::module_& m) {
       .def("__init__", &new_cell)
       .def("advance", &advance);
   nb::class_<AdaptiveSoftmax>(m, "AdaptiveSoftmax", "An adaptive softmax, frozen.")
-      .def("__init__", &new_softmax)
+      .def("__init__", [](AdaptiveSoftmax* self, const Arg<"head", const float, 2>& head,
+                          const std::vector<nb::object>& tails, const std::vector<int64_t>& cutoffs) {
+        new (self) AdaptiveSoftmax(new_softmax(head, tails, cutoffs));
+      })
       .def("score", &score, nb::arg("states"), nb::arg("words"), nb::arg("odds") = false)
       .def("dense", &dense);
+  nb::class_<DynamicHead>(m, "DynamicHead", "An adaptive softmax that goes on training, over frozen states.")
+      .def("__init__", [](DynamicHead* self, const Arg<"head", const float, 2>& head,
+                          const std::vector<nb::object>& tails, const std::vector<int64_t>& cutoffs) {
+        new (self) DynamicHead(new_softmax(head, tails, cutoffs));
+      })
+      .def("adapt", &adapt)
+      .def_prop_ro("softmax", &DynamicHead::softmax, nb::rv_policy::reference_internal)
+      .def("learn", &learn)
+      .def("layers", &layers)
+      .def("load", &load);
   m.def("adapted_shares", &adapted_shares);
   m.def("lstm_backward", &lstm_backward);
   m.def("oov_features", &features);

@@ -72,6 +72,85 @@ void multiply(const Weights& weights, size_t first, size_t last, const float* x,
   }
 }
 
+// R rows by K inputs, all sums in registers: lanes across outputs, added up at the end.
+template <int R, int K>
+void back_tile(const float* w, size_t in, size_t panels, const float* errors, size_t stride,
+               float* y, size_t y_stride) {
+  V sums[R][K] = {};
+  for (size_t panel = 0; panel < panels; ++panel, w += in * PANEL, errors += PANEL)
+    for (size_t c = 0; c < PANEL; c += LANES) {
+      V b[K];
+      for (int k = 0; k < K; ++k) b[k] = load(w + k * PANEL + c);
+      for (int r = 0; r < R; ++r) {
+        const V a = load(errors + r * stride + c);
+        for (int k = 0; k < K; ++k) sums[r][k] = fma(a, b[k], sums[r][k]);
+      }
+    }
+  for (int r = 0; r < R; ++r)
+    for (int k = 0; k < K; ++k) y[r * y_stride + k] = sum(sums[r][k]);
+}
+
+void multiply_back(const Weights& weights, size_t first, size_t last, const float* errors,
+                   size_t stride, size_t rows, float* y, size_t y_stride) {
+  constexpr int R = ROWS / 3, K = 4;
+  const size_t panels = (weights.out + PANEL - 1) / PANEL, in = weights.in;
+  auto some_inputs = [&]<int MANY>(size_t k) {
+    const float* w = weights.packed + k * PANEL;
+    size_t r = 0;
+    for (; r + R <= rows; r += R)
+      back_tile<R, MANY>(w, in, panels, errors + r * stride, stride, y + r * y_stride + k, y_stride);
+    for (; r < rows; ++r)
+      back_tile<1, MANY>(w, in, panels, errors + r * stride, stride, y + r * y_stride + k, y_stride);
+  };
+  size_t k = first;
+  for (; k + K <= last; k += K) some_inputs.template operator()<K>(k);
+  for (; k < last; ++k) some_inputs.template operator()<1>(k);
+}
+
+// The slope of K inputs by WIDE vectors of outputs, all sums in registers; adds up its squares.
+template <int K>
+void slope_tile(const float* errors, size_t stride, const float* x, size_t x_stride, size_t rows,
+                float* slope, V* squares) {
+  V sums[K][WIDE] = {};
+  for (size_t r = 0; r < rows; ++r) {
+    V e[WIDE];
+    for (int c = 0; c < WIDE; ++c) e[c] = load(errors + r * stride + c * LANES);
+#pragma GCC unroll 12
+    for (int k = 0; k < K; ++k) {
+      const V a = all(x[r * x_stride + k]);
+      for (int c = 0; c < WIDE; ++c) sums[k][c] = fma(a, e[c], sums[k][c]);
+    }
+  }
+  for (int k = 0; k < K; ++k)
+    for (int c = 0; c < WIDE; ++c) {
+      store(slope + k * PANEL + c * LANES, sums[k][c]);
+      squares[c] = fma(sums[k][c], sums[k][c], squares[c]);
+    }
+}
+
+void train(float* packed, size_t in, const float* errors, size_t stride, const float* x,
+           size_t x_stride, size_t rows, float* sums, float rate, float calm, float* slope) {
+  for (size_t part = 0; part < PANEL; part += WIDE * LANES) {
+    V squares[WIDE] = {};
+    size_t k = 0;
+    for (; k + ROWS <= in; k += ROWS)
+      slope_tile<ROWS>(errors + part, stride, x + k, x_stride, rows, slope + k * PANEL + part, squares);
+    for (; k < in; ++k)
+      slope_tile<1>(errors + part, stride, x + k, x_stride, rows, slope + k * PANEL + part, squares);
+    for (int c = 0; c < WIDE; ++c) {
+      const size_t at = part + c * LANES;
+      const V sum = load(sums + at) + squares[c] / all(float(in));
+      store(sums + at, sum);
+      V pace;
+      for (size_t i = 0; i < LANES; ++i) pace[i] = rate / (__builtin_sqrtf(sum[i]) + calm);
+      for (k = 0; k < in; ++k) {
+        float* w = packed + k * PANEL + at;
+        store(w, load(w) - pace * load(slope + k * PANEL + at));
+      }
+    }
+  }
+}
+
 template <Kind kind>
 constexpr int GATES = kind == Kind::lstm ? 4 : kind == Kind::gru ? 3 : 1;
 
@@ -287,6 +366,7 @@ void lstm_backward(const float* gates, float* cells, const float* slope, const f
 
 }  // namespace
 
-const NetworkKernels network{multiply, step, odds, move, learn, adagrad, lstm_backward};
+const NetworkKernels network{multiply, step,          odds,  move,         learn,
+                             adagrad,  multiply_back, train, lstm_backward};
 
 }  // namespace unbounded::ISA

@@ -6,7 +6,7 @@ import torch
 
 from tests.toy import ToyModel
 from tests.transformers_small import network
-from unbounded.experts import Adapted, Dynamic
+from unbounded.experts import Adapted, Dynamic, DynamicHead, DynamicHeadConfig
 from unbounded.lm import (
     AdaptedConfig,
     AdaptedHead,
@@ -67,6 +67,12 @@ def small_transformer() -> TransformerModel:
 def adapted_transformer() -> Adapted:
     config = AdaptedConfig(every=3, rank=3, learning_rate=0.5)
     return Adapted(AdaptedHead(SharedHead(small_transformer()), config))
+
+
+def dynamic_head() -> DynamicHead:
+    """Quick to learn, in segments that a short text completes."""
+    config = DynamicHeadConfig(segment=3, rate=0.5, adapter_rate=0.1)
+    return DynamicHead(SMALL["lstm"], config)
 
 
 def adapted() -> Adapted:

@@ -19,6 +19,7 @@ from unbounded.experts import (
     Adapted,
     Cache,
     Dynamic,
+    DynamicHead,
     Expert,
     Kernel,
     NGram,
@@ -49,17 +50,19 @@ PRESETS: dict[str, tuple[str, ...]] = {
     "local": ("static", "uniform", "local"),
     "unbounded": ("static", "uniform", "unbounded"),
     "full": (
-        *("static", "uniform", "adapted", "unigram", "ngram", "train_ngram"),
+        *("static", "uniform", "dynamic_head", "unigram", "ngram", "train_ngram"),
         *("cache_128", "cache_1024", "unbounded"),
     ),
     "adapted": ("static", "uniform", "adapted"),
+    "dynamic_head": ("static", "uniform", "dynamic_head"),
     "dynamic": ("dynamic", "uniform"),
     "knnlm": ("static", "knn"),
     "knnlm-tuned": ("static", "tuned"),
 }
 """The paper's four and all experts together; "we always interpolate … with the uniform".
 
-`adapted` is the output layer learning alone, and `dynamic` a baseline: the whole network learning.
+`dynamic_head` is the output layer learning alone, `adapted` the same along a few directions, for
+networks whose output layer is too large to copy, and `dynamic` a baseline: all of it learning.
 `knnlm` is another, with a memory filled beforehand: as published, or tuned on a text for that.
 """
 
@@ -126,14 +129,17 @@ def experts_for(
 ) -> tuple[str, ...]:
     """The experts of a preset that can be had, under a protocol, with the training text or without.
 
-    With a `closed` vocabulary there are no OOV words: the network alone is a model.
+    With a `closed` vocabulary there are no OOV words: the network alone is a model. Its output
+    layer is then one softmax over all pieces, too large to copy.
 
     >>> experts_for("unigram", "open")
     ('static', 'spelling', 'unigram')
     """
     if closed and preset == "static":
         return ("static",)
-    swapped = {"uniform": "spelling"} if protocol == "open" and not closed else {}
+    swapped = {"dynamic_head": "adapted"} if closed else {}
+    if protocol == "open" and not closed:
+        swapped = {"uniform": "spelling"}
     return tuple(
         swapped.get(name, name) for name in PRESETS[preset] if text or name != "train_ngram"
     )
@@ -142,8 +148,8 @@ def experts_for(
 def available(model: Pretrained, preset: str, protocol: str = "open") -> tuple[str, ...]:
     """The experts of a preset that this model can have."""
     names = experts_for(preset, protocol, text=model.text is not None, closed=model.lm.closed)
-    headed = isinstance(model.lm, HeadedModel)
-    return tuple(name for name in names if headed or name != "adapted")
+    needed = {"adapted": HeadedModel, "dynamic_head": RecurrentModel}
+    return tuple(name for name in names if isinstance(model.lm, needed.get(name, LanguageModel)))
 
 
 @dataclass(frozen=True)
@@ -191,7 +197,9 @@ def recipe_for(model: Pretrained, preset: str | Sequence[str] = "full") -> Recip
 def first_edition(model: Pretrained) -> Recipe:
     """What memories were made of before version 0.2: they go on as they began."""
     names = available(model, "full", "paper")
-    return Recipe(tuple(name for name in names if name != "train_ngram"), oov="unk")
+    former = {"dynamic_head": "adapted"}
+    kept = (former.get(name, name) for name in names if name != "train_ngram")
+    return Recipe(tuple(kept), oov="unk")
 
 
 def new_mixture(preset: str, experts: Sequence[str], width: int) -> Mixture:
@@ -264,6 +272,8 @@ class _Builder:
             case "adapted":
                 assert self._shared is not None
                 return Adapted(AdaptedHead(self._shared))
+            case "dynamic_head":
+                return DynamicHead(self._model.recurrent)
             case "dynamic":
                 from unbounded.lm import DynamicModel
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tests.small import TOY, adapted, adapted_transformer, dynamic
+from tests.small import TOY, adapted, adapted_transformer, dynamic, dynamic_head
 from unbounded.corpus import Vocabulary
 from unbounded.datastore import IVFPQ, Auto, Flat
 from unbounded.experts import (
@@ -40,6 +40,7 @@ EXPERTS: dict[str, Callable[[], Expert]] = {
     "static": lambda: Static(TOY),
     "adapted": adapted,
     "adapted transformer": adapted_transformer,
+    "dynamic_head": dynamic_head,
     "dynamic": dynamic,
     "dynamic gru": lambda: dynamic("gru"),
     "uniform": lambda: Uniform(SIZE),

@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 from hypothesis import strategies as st
 
-from tests.small import adapted, dynamic
+from tests.small import adapted, dynamic, dynamic_head
 from tests.toy import ToyModel
 from unbounded.corpus import SENTENCE_END, Block, Vocabulary
 from unbounded.datastore import Flat
@@ -38,6 +38,7 @@ def new_model(rows: Iterable[str] = ROWS, full: int = FULL) -> OnlineModel:
         "static": Static(lm),
         "uniform": Uniform(full),
         "adapted": adapted(),
+        "dynamic_head": dynamic_head(),
         "dynamic": dynamic(),
         "unigram": Unigram(full),
         "ngram": NGram(full),

@@ -70,7 +70,7 @@ def test_the_page_says_what_was_read_how_and_what_came_out(
     page = page_of(evaluation, tmp_path, title="speeches")
     assert "<h1>speeches</h1>" in page
     for row in evaluation.rows:
-        line = re.search(rf'<tr class="{row.name}[^>]*>.*?</tr>', page)
+        line = re.search(rf'<tr class="{row.name}\b[^>]*>.*?</tr>', page)
         assert line is not None
         assert TITLES[row.name] in line[0]
         assert f"<td>{row.tally.perplexity:.2f}</td>" in line[0]

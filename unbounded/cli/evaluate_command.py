@@ -41,7 +41,8 @@ def evaluate(
         str,
         typer.Option(
             help="Rows to score, out of static, unigram, local, unbounded, full, "
-            "adapted (output layer only), dynamic (dynamic evaluation, a baseline), knnlm and "
+            "dynamic_head (output layer only), adapted (the same along few directions), dynamic "
+            "(dynamic evaluation, a baseline), knnlm and "
             "knnlm-tuned (kNN-LM as published, and tuned on --validate)."
         ),
     ] = "static,unigram,local,unbounded,full",

@@ -24,6 +24,7 @@ COLORS = {
     "full": "#be185d",
     "ngram": "#4d7c0f",
     "adapted": "#0891b2",
+    "dynamic_head": "#0e7490",
     "dynamic": "#b91c1c",
     "knnlm": "#6d28d9",
     "knn": "#8b5cf6",

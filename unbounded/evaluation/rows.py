@@ -28,6 +28,7 @@ TITLES = {
     "unbounded": "static + unbounded cache",
     "full": "all together",
     "adapted": "static + adapted output",
+    "dynamic_head": "static + dynamic output",
     "dynamic": "dynamic evaluation",
     "knnlm": "kNN-LM as published",
     "knnlm-tuned": "kNN-LM tuned",

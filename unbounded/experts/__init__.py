@@ -4,6 +4,8 @@ from unbounded.experts.cache import Cache as Cache
 from unbounded.experts.counts import Uniform as Uniform
 from unbounded.experts.counts import Unigram as Unigram
 from unbounded.experts.distribution import Distribution as Distribution
+from unbounded.experts.dynamic_head import DynamicHead as DynamicHead
+from unbounded.experts.dynamic_head import DynamicHeadConfig as DynamicHeadConfig
 from unbounded.experts.expert import Expert as Expert
 from unbounded.experts.expert import stepwise as stepwise
 from unbounded.experts.kernels import Kernel as Kernel

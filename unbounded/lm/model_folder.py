@@ -81,7 +81,7 @@ class Pretrained:
         if not isinstance(self.lm, RecurrentModel):
             raise ModelError(
                 "this is no recurrent network of ours; leave out --oov characters and the "
-                "expert dynamic"
+                "experts dynamic and dynamic_head"
             )
         return self.lm
 

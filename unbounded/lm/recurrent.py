@@ -32,12 +32,17 @@ class RecurrentModel(HeadedModel):
         self._zero: State = (np.zeros((1, 1, self.width), np.float32),) * (1 + (cell == "lstm"))
         names = ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0")
         self._cell = _native.Cell(cell, *(weights[f"cell.{name}"] for name in names))
+        self._softmax = _native.AdaptiveSoftmax(*self.output_layer)
+
+    @property
+    def output_layer(self) -> tuple[np.ndarray, list[np.ndarray], Sequence[int]]:
+        """The first softmax, two layers of each cluster, and the cut-offs."""
         tails = [
-            weights[f"head.tail.{i}.{part}.weight"]
+            self.weights[f"head.tail.{i}.{part}.weight"]
             for i in range(len(self.cutoffs) - 1)
             for part in range(2)
         ]
-        self._softmax = _native.AdaptiveSoftmax(weights["head.head.weight"], tails, self.cutoffs)
+        return self.first_weight, tails, self.cutoffs
 
     def start(self) -> tuple[Hidden, State]:
         """The hidden state after a sentence end out of nowhere."""

@@ -4,7 +4,7 @@ import { memoryPath, post } from "./api.js";
 import { $, element, latest, percent } from "./dom.js";
 
 const NAMES = {
-  static: "network", uniform: "any word", adapted: "network, adapting", unigram: "how often",
+  static: "network", uniform: "any word", adapted: "network, adapting", dynamic_head: "network, learning", unigram: "how often",
   ngram: "same words before", latest: "last 128 words", recent: "last 1,024", unbounded: "all it read",
 };
 

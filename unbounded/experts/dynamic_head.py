@@ -1,0 +1,113 @@
+"""Dynamic evaluation of the output layer: a copy of it goes on training on what is read.
+
+The states below it are the frozen network's, so a memory of them stays valid and nothing has to be
+carried back through time. Beneath the copy an adapter, h + A h with A zero at first, learns too.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from unbounded import _native
+from unbounded.errors import SettingError
+from unbounded.experts.distribution import Dense, Distribution, Networked
+from unbounded.experts.expert import Expert
+from unbounded.lm import RecurrentModel
+from unbounded.states import Arrays
+from unbounded.types import Hidden, Ids, Probs
+
+
+@dataclass(frozen=True)
+class DynamicHeadConfig:
+    """How the copy learns; chosen on the first 80,000 words of news and wiki (docs/log.md)."""
+
+    segment: int = 32
+    """Words between two steps."""
+
+    rate: float = 0.1
+    """Of the output layer."""
+
+    adapter_rate: float = 0.005
+
+    calm: float = 1e-2
+    """Added to the root of Adagrad's sums, of which each row has one, so that the first steps are
+    small."""
+
+    def __post_init__(self) -> None:
+        for name in ("segment", "rate", "adapter_rate", "calm"):
+            if not getattr(self, name) > 0:
+                raise SettingError(f"{name} is {getattr(self, name)}; it must be above 0")
+
+
+@final
+class DynamicHead(Expert):
+    """The output layer, learning: a step of Adagrad after every segment of the stream.
+
+    Segments are counted from the first word, and each is learned from as a whole once it is
+    complete: the weights do not depend on how the stream was cut. What it predicts is to be asked
+    before it reads on.
+    """
+
+    def __init__(self, lm: RecurrentModel, config: DynamicHeadConfig = DynamicHeadConfig()) -> None:
+        self._config, self._lm = config, lm
+        self.base_size = lm.base_size
+        self._head = _native.DynamicHead(*lm.output_layer)
+        # The segment that is not complete yet.
+        self._hidden = np.empty((0, lm.width), np.float32)
+        self._words = np.empty(0, np.int64)
+
+    @property
+    def bytes(self) -> int:
+        """Of its weights and their sums."""
+        return sum(weight.nbytes + sums.nbytes for weight, sums in self._head.layers())
+
+    def predict(self, hidden: Hidden) -> Distribution:
+        """What the output layer says now."""
+        return Networked(self, hidden)
+
+    def prob(self, hidden: Hidden, words: Ids) -> Probs:
+        """The probability of one word a step, as the layer is now; zero for OOV words."""
+        return self._head.softmax.score(self._head.adapt(hidden), words)[0]
+
+    def dense(self, hidden: Hidden) -> Dense:
+        """The probability of every word the network knows, at each step."""
+        return self._head.softmax.dense(self._head.adapt(hidden))
+
+    def score(self, hidden: Hidden, words: Ids) -> Probs:
+        """Score, look, learn, segment by segment."""
+        config, probs, start = self._config, np.empty(len(words)), 0
+        while start < len(words):
+            stop = min(start + config.segment - len(self._words), len(words))
+            self._hidden = np.concatenate([self._hidden, hidden[start:stop]])
+            self._words = np.concatenate([self._words, words[start:stop]])
+            if len(self._words) < config.segment:
+                probs[start:stop] = self.prob(hidden[start:stop], words[start:stop])
+            else:
+                rates = config.rate, config.adapter_rate, config.calm
+                found = self._head.learn(self._hidden, self._words, *rates)
+                probs[start:stop] = found[start - stop :]
+                self._hidden, self._words = self._hidden[:0], self._words[:0]
+            start = stop
+        return probs
+
+    def state(self, since: int | None = None) -> dict[str, np.ndarray]:
+        """The segment that is not complete; after the first step all weights and their sums."""
+        state: dict[str, np.ndarray] = {
+            "hidden": self._hidden.copy(),
+            "words": self._words.copy(),
+        }
+        layers = self._head.layers()
+        if any(sums.any() for _, sums in layers):
+            for i, (weight, sums) in enumerate(layers):
+                state |= {f"weight.{i}": weight, f"sums.{i}": sums}
+        return state
+
+    def load(self, parts: Sequence[Arrays]) -> None:
+        """Become what wrote the last part."""
+        state = parts[-1]
+        self._hidden, self._words = state["hidden"].copy(), state["words"].copy()
+        self._head = _native.DynamicHead(*self._lm.output_layer)
+        for i in range(sum(name.startswith("weight.") for name in state)):
+            self._head.load(i, state[f"weight.{i}"], state[f"sums.{i}"])
