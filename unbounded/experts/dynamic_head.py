@@ -54,14 +54,11 @@ class DynamicHead(Expert):
         self._config, self._lm = config, lm
         self.base_size = lm.base_size
         self._head = _native.DynamicHead(*lm.output_layer)
+        self.bytes = 4 * lm.width**2 + sum(w.nbytes for w in (lm.first_weight, *lm.output_layer[1]))
+        """Of its weights."""
         # The segment that is not complete yet.
         self._hidden = np.empty((0, lm.width), np.float32)
         self._words = np.empty(0, np.int64)
-
-    @property
-    def bytes(self) -> int:
-        """Of its weights and their sums."""
-        return sum(weight.nbytes + sums.nbytes for weight, sums in self._head.layers())
 
     def predict(self, hidden: Hidden) -> Distribution:
         """What the output layer says now."""

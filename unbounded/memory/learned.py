@@ -7,7 +7,7 @@ import numpy as np
 
 from unbounded.datastore import Local
 from unbounded.evaluation.metrics import surprise
-from unbounded.experts import Cache, NGram
+from unbounded.experts import Cache, DynamicHead, NGram
 from unbounded.growable_array import GrowableArray
 from unbounded.lm import Pretrained
 from unbounded.model import OnlineModel, Reading
@@ -79,10 +79,12 @@ class LearnedState(Stateful):
         """About what a snapshot of it takes."""
         experts = self.online.experts.values()
         caches = sum(expert.datastore.bytes for expert in experts if isinstance(expert, Cache))
-        counts = sum(
-            expert.bytes for expert in experts if isinstance(expert, NGram) and not expert.follows
+        others = sum(
+            expert.bytes
+            for expert in experts
+            if isinstance(expert, DynamicHead) or (isinstance(expert, NGram) and not expert.follows)
         )
-        return caches + counts + SMALL
+        return caches + others + SMALL
 
     def read(self, words: Sequence[str]) -> Reading:
         """Score each word just before it comes, and learn it."""
