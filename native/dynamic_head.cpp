@@ -12,13 +12,14 @@ constexpr size_t PANELS = 4, INPUTS = 32;
 
 size_t padded(const Linear& layer) { return layer.panels() * PANEL; }
 
-// All outputs of a few rows, with zeros behind the last.
-Aligned<float> outputs(const Linear& layer, const float* x, size_t rows) {
-  Aligned<float> y(rows * padded(layer));
+// All outputs of a few rows, with zeros behind the last; until the next ones are asked for.
+float* outputs(const Linear& layer, const float* x, size_t rows) {
+  const size_t stride = padded(layer);
+  float* y = scratch<float, 2>(rows * stride);
   in_parallel(layer.panels(), PANELS, [&](size_t first, size_t last) {
-    network_kernels().multiply(layer.weights(), first, last, x, layer.in(), rows, y.data() + first * PANEL,
-                               padded(layer));
+    network_kernels().multiply(layer.weights(), first, last, x, layer.in(), rows, y + first * PANEL, stride);
   });
+  for (size_t r = 0; r < rows; ++r) std::fill(y + r * stride + layer.out(), y + (r + 1) * stride, 0.0f);
   return y;
 }
 
@@ -81,10 +82,10 @@ void DynamicHead::learn(const float* hidden, size_t rows, const int64_t* words, 
     column[r] = cluster ? cutoffs[0] + int64_t(cluster) - 1 : words[r];
   }
   const Linear& head = *layers_[1];
-  Aligned<float> errors = outputs(head, x.data(), rows);
+  float* errors = outputs(head, x.data(), rows);
   in_parallel(rows, 4, [&](size_t first, size_t last) {
     for (size_t r = first; r < last; ++r) {
-      float top, sum, *row = errors.data() + r * padded(head);
+      float top, sum, *row = errors + r * padded(head);
       network_kernels().odds(row, head.out(), top, sum);
       prob[r] = column[r] < 0 ? 0.0 : double(row[column[r]]) / double(sum);
       // An OOV word is a word of the segment that says nothing.
@@ -92,7 +93,7 @@ void DynamicHead::learn(const float* hidden, size_t rows, const int64_t* words, 
       if (column[r] >= 0) row[column[r]] -= share;
     }
   });
-  step(1, errors.data(), x.data(), rows, pace.rate, pace.calm, slope.data());
+  step(1, errors, x.data(), rows, pace.rate, pace.calm, slope.data());
 
   for (size_t cluster = 1; cluster < cutoffs.size(); ++cluster) {
     const auto& member = members[cluster];
@@ -104,7 +105,7 @@ void DynamicHead::learn(const float* hidden, size_t rows, const int64_t* words, 
     layers_[narrow]->multiply(here.data(), many, inner.data());
     errors = outputs(layer, inner.data(), many);
     in_parallel(many, 1, [&](size_t i, size_t) {
-      float* row = errors.data() + i * padded(layer);
+      float* row = errors + i * padded(layer);
       const size_t word = words[member[i]] - cutoffs[cluster - 1], columns = layer.out();
       ClusterSoftmax softmax;
       std::vector<double> tops;
@@ -117,7 +118,7 @@ void DynamicHead::learn(const float* hidden, size_t rows, const int64_t* words, 
       row[word] -= share;
     });
     Aligned<float> narrowed(many * padded(*layers_[narrow]));
-    step(own, errors.data(), inner.data(), many, pace.rate, pace.calm, narrowed.data());
+    step(own, errors, inner.data(), many, pace.rate, pace.calm, narrowed.data());
     step(narrow, narrowed.data(), here.data(), many, pace.rate, pace.calm, below.data());
     for (size_t i = 0; i < many; ++i)
       for (size_t k = 0; k < width; ++k) slope[member[i] * wide + k] += below[i * wide + k];
