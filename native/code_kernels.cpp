@@ -298,9 +298,66 @@ void vote(const Ballot& b, double* hits, double* totals) {
   }
 }
 
+// Calls for all of n numbers: eight at a time, and the rest one by one.
+template <class Each>
+inline void by_eight(double* x, size_t n, Each each) {
+  typedef double Doubles8 __attribute__((vector_size(64)));
+  size_t i = 0;
+  for (; i + 8 <= n; i += 8) store(x + i, each(load<Doubles8>(x + i)));
+  for (; i < n; ++i) x[i] = each(x[i]);
+}
+
+void mix(const Votes& votes, const float* squared, size_t n, double* mixed) {
+  float nearest = __builtin_inff(), furthest = 0;
+  for (size_t i = 0; i < n; ++i) {
+    nearest = squared[i] < nearest ? squared[i] : nearest;
+    furthest = squared[i] > furthest && squared[i] < __builtin_inff() ? squared[i] : furthest;
+  }
+  const double theta = votes.bandwidth > 0 ? double(votes.bandwidth) * votes.bandwidth : furthest;
+  const double scale = votes.sharpness / (theta > 0 ? theta : 1.0), half = scale / 2;
+  for (size_t i = 0; i < n; ++i) {
+    const double edge = 1 - squared[i] * scale;
+    mixed[i] = votes.gaussian ? (double(nearest) - squared[i]) * half : edge > 0 ? edge : 0.0;
+  }
+  if (votes.gaussian) {
+    size_t i = 0;
+    for (; i + kDoubles <= n; i += kDoubles) store(mixed + i, exp(load<Doubles>(mixed + i)));
+    Doubles rest = {};
+    std::memcpy(&rest, mixed + i, (n - i) * sizeof(double));
+    rest = exp(rest);
+    std::memcpy(mixed + i, &rest, (n - i) * sizeof(double));
+  }
+  for (size_t i = 0; i < n; ++i) mixed[i] = squared[i] < __builtin_inff() ? mixed[i] : 0.0;
+  double totals[8] = {};
+  const auto add_up = [&] {
+    typedef double Doubles8 __attribute__((vector_size(64)));
+    Doubles8 sums[8] = {};
+    by_eight(mixed, n, [&](auto weight) {
+      const auto first = weight;
+      for (int j = 0; j < votes.kernels; ++j, weight *= weight)
+        if constexpr (sizeof(weight) > sizeof(double)) sums[j] += weight;
+        else totals[j] += weight;
+      return first;
+    });
+    for (int j = 0; j < votes.kernels; ++j) totals[j] += sum(sums[j]);
+  };
+  add_up();
+  if (!(totals[0] > 0)) {
+    for (size_t i = 0; i < n; ++i) mixed[i] = squared[i] == nearest && nearest < __builtin_inff();
+    add_up();
+  }
+  double parts[8];
+  for (int j = 0; j < votes.kernels; ++j) parts[j] = totals[j] > 0 ? votes.trust[j] / totals[j] : 0;
+  by_eight(mixed, n, [&](auto weight) {
+    auto all = parts[0] * weight;
+    for (int j = 1; j < votes.kernels; ++j) all += parts[j] * (weight *= weight);
+    return all;
+  });
+}
+
 }  // namespace
 
 const CodeKernels code_kernels{project, scan,        distances, centroids,
-                               count_below, keep, vote};
+                               count_below, keep, vote, mix};
 
 }  // namespace unbounded::ISA

@@ -52,6 +52,16 @@ struct Kept {
   uint32_t limit;
 };
 
+// A kernel K(sqrt(sharpness) d / theta), or several side by side, each twice as sharp as the one
+// before. Theta is the bandwidth, or if that is 0 the distance to the furthest neighbour.
+struct Votes {
+  bool gaussian;
+  float sharpness, bandwidth;
+  int kernels;
+  const double* trust = nullptr;  // in each kernel, if only what they say together is wanted
+  size_t columns() const { return trust ? 1 : static_cast<size_t>(kernels); }
+};
+
 // A word each neighbour votes for is compared with the target; the sums of the kernels' weights.
 struct Ballot {
   const uint32_t* bits;
@@ -85,6 +95,9 @@ struct CodeKernels {
                  uint32_t high, uint32_t* kept_bits, uint32_t* kept_companions);
   // For each kernel the sum of weights, and of those whose word is the target.
   void (*vote)(const Ballot& ballot, double* hits, double* totals);
+  // What each of n neighbours counts when the kernels are trusted so: their shares, mixed, in doubles.
+  // Nothing for those at infinity.
+  void (*mix)(const Votes& votes, const float* squared, size_t n, double* mixed);
 };
 
 KERNELS(CodeKernels, code_kernels)

@@ -18,9 +18,13 @@ using Words = Arg<"words", const int64_t, 1>;
 using Bounds = Arg<"low and high", const int64_t, 1>;
 using Squared = Arg<"squared", const float, 2>;
 
-Votes votes_of(bool gaussian, float sharpness, float bandwidth, int kernels) {
+using Trust = Arg<"trust", const double, 1>;
+
+// How neighbours vote: together, with so much trust in each kernel, or each by itself where there is none.
+Votes votes_of(bool gaussian, float sharpness, float bandwidth, int kernels, const Trust& trust) {
   require(kernels > 0 && kernels <= 8 && sharpness > 0 && bandwidth >= 0, "no such kernel of votes");
-  return {gaussian, sharpness, bandwidth, kernels};
+  require(trust.size() == 0 || trust.size() == size_t(kernels), "trust is not one number for each kernel");
+  return {gaussian, sharpness, bandwidth, kernels, trust.size() ? trust.data() : nullptr};
 }
 
 void require_k(int64_t k) { require(k > 0, "k is " + to_string(k) + "; a search needs at least 1 neighbour"); }
@@ -114,15 +118,16 @@ class QuantizedLists {
   // Each kernel's probability of each word just before it came; then add the keys. Where it is not to
   // `learn`, queries do not see each other, and nothing changes.
   Numpy<double> score(const Keys& keys, const Words& words, const Arg<"known_words", const int32_t, 1>& known,
-                      int64_t k, bool gaussian, float sharpness, float bandwidth, int kernels, bool learn) {
-    const Votes votes = votes_of(gaussian, sharpness, bandwidth, kernels);
+                      int64_t k, bool gaussian, float sharpness, float bandwidth, int kernels, const Trust& trust,
+                      bool learn) {
+    const Votes votes = votes_of(gaussian, sharpness, bandwidth, kernels, trust);
     const auto n = int64_t(keys.size());
     require_keys(keys);
     require_k(k);
     require_as_many(words.size(), keys.size(), " keys");
     require_as_many(known.size(), size_t(lists.entries()), " entries");
     require(!learn || n <= lists.room(), "the block is longer than there is room for");
-    auto shares = new_array<double>({keys.size(), size_t(kernels)});
+    auto shares = new_array<double>({keys.size(), votes.columns()});
     if (n) {
       nb::gil_scoped_release release;
       Coded coded = encode(lists.quantizer(), keys.data(), keys.size());
@@ -275,12 +280,12 @@ nb::tuple exact_search(const Queries& queries, const Keys& keys, const Bounds& l
 
 Numpy<double> exact_score(const Queries& queries, const Keys& keys, const Bounds& low, const Bounds& high, int64_t k,
                           const Arg<"key_words", const int32_t, 1>& said, const Words& words, bool gaussian,
-                          float sharpness, float bandwidth, int kernels) {
+                          float sharpness, float bandwidth, int kernels, const Trust& trust) {
   const Exact exact = exact_of(queries, keys, low, high);
   require(said.size() == keys.size() && words.size() == queries.size(), "words are not one for each key and query");
   require_k(k);
-  const Votes votes = votes_of(gaussian, sharpness, bandwidth, kernels);
-  auto shares = new_array<double>({queries.size(), size_t(kernels)});
+  const Votes votes = votes_of(gaussian, sharpness, bandwidth, kernels, trust);
+  auto shares = new_array<double>({queries.size(), votes.columns()});
   nb::gil_scoped_release release;
   exact.score(size_t(k), votes, said.data(), words.data(), shares.data());
   return shares;
@@ -289,12 +294,12 @@ Numpy<double> exact_score(const Queries& queries, const Keys& keys, const Bounds
 // What neighbours that were found elsewhere vote for; an infinite distance is nobody.
 Numpy<double> votes_for(const Squared& squared, const Arg<"words", const int64_t, 2>& words,
                         const Arg<"targets", const int64_t, 1>& targets, bool gaussian, float sharpness,
-                        float bandwidth, int kernels) {
+                        float bandwidth, int kernels, const Trust& trust) {
   const size_t n = squared.size(), k = squared.size(1);
   require(words.shape() == squared.shape() && targets.size() == n,
           "words are not one for each neighbour, or targets for each row");
-  const Votes votes = votes_of(gaussian, sharpness, bandwidth, kernels);
-  auto shares = new_array<double>({n, size_t(kernels)});
+  const Votes votes = votes_of(gaussian, sharpness, bandwidth, kernels, trust);
+  auto shares = new_array<double>({n, votes.columns()});
   nb::gil_scoped_release release;
   std::vector<uint32_t> bits, places;
   std::vector<int64_t> voted;
@@ -312,20 +317,20 @@ Numpy<double> votes_for(const Squared& squared, const Arg<"words", const int64_t
     ballot.bits = bits.data(), ballot.positions = places.data(), ballot.count = bits.size();
     ballot.last_bits = last, ballot.last_position = ~kHit;
     ballot.own_words = voted.data(), ballot.target = targets[t];
-    count_votes(code_kernels(), votes, ballot, shares.data() + t * kernels);
+    count_votes(code_kernels(), votes, ballot, shares.data() + t * votes.columns());
   }
   return shares;
 }
 
-Numpy<double> mixed_weights(const Squared& squared, const Arg<"trust", const double, 1>& trust, bool gaussian,
-                            float sharpness, float bandwidth, int kernels) {
-  const Votes votes = votes_of(gaussian, sharpness, bandwidth, kernels);
-  require(trust.size() == size_t(kernels), "trust is not one number for each kernel");
+Numpy<double> mixed_weights(const Squared& squared, bool gaussian, float sharpness, float bandwidth, int kernels,
+                            const Trust& trust) {
+  const Votes votes = votes_of(gaussian, sharpness, bandwidth, kernels, trust);
+  require(votes.trust, "trust is needed, one number for each kernel");
   const size_t k = squared.size(1);
   auto mixed = new_array<double>({squared.size(), k});
   nb::gil_scoped_release release;
   for (size_t t = 0; t < squared.size(); ++t)
-    mix_weights(votes, squared.row(t), k, trust.data(), mixed.data() + t * k);
+    code_kernels().mix(votes, squared.row(t), k, mixed.data() + t * k);
   return mixed;
 }
 
@@ -385,7 +390,7 @@ void bind_datastore(nb::module_& m) {
       .def("retag", &QuantizedLists::retag)
       .def("search", &QuantizedLists::search, arg("queries"), arg("k"), arg("own_past") = false)
       .def("score", &QuantizedLists::score, arg("keys"), arg("words"), arg("known_words"), arg("k"), arg("gaussian"),
-           arg("sharpness"), arg("bandwidth"), arg("kernels"), arg("learn") = true)
+           arg("sharpness"), arg("bandwidth"), arg("kernels"), arg("trust"), arg("learn") = true)
       .def("state", &QuantizedLists::state)
       .def("load", &QuantizedLists::load)
       .def("since", &QuantizedLists::since)

@@ -96,7 +96,7 @@ void Exact::score(size_t k, const Votes& votes, const int32_t* words, const int6
     }
     ballot.words = words + first, ballot.known = static_cast<int64_t>(m);
     ballot.target = targets[t];
-    count_votes(kernels, votes, ballot, shares + t * votes.kernels);
+    count_votes(kernels, votes, ballot, shares + t * votes.columns());
   });
 }
 

@@ -340,7 +340,7 @@ void Search::score(const Votes& votes, const int32_t* known, double* shares) con
     }
     ballot.words = known, ballot.known = lists_.entries(), ballot.own_words = words_;
     ballot.target = words_[t];
-    count_votes(kernels, votes, ballot, shares + t * votes.kernels);
+    count_votes(kernels, votes, ballot, shares + t * votes.columns());
   });
 }
 

@@ -8,21 +8,40 @@
 #include <vector>
 
 #include "codes.h"
+#include "growable.h"
 
 namespace unbounded {
 
-// A kernel K(sqrt(sharpness) d / theta), or several side by side, each twice as sharp as the one
-// before. Theta is the bandwidth, or if that is 0 the distance to the furthest neighbour.
-struct Votes {
-  bool gaussian;
-  float sharpness, bandwidth;
-  int kernels;
-};
+// The target's part of what the candidates up to `last` count, in doubles. Not a number where there
+// is nobody.
+inline double mixed_share(const CodeKernels& kernels, const Votes& votes, const Ballot& ballot) {
+  float* squared = scratch<float, 1>(ballot.count);
+  double *mixed = scratch<double>(ballot.count), found = 0;
+  std::vector<size_t> hits;
+  size_t n = 0;
+  for (size_t i = 0; i < ballot.count; ++i) {
+    const uint32_t bits = ballot.bits[i], said = ballot.positions[i], at = said & ~kHit;
+    const bool votes_too = bits < ballot.last_bits || (bits == ballot.last_bits && at <= ballot.last_position);
+    // Words lie anywhere in memory: only those of which the tag is right are looked at.
+    if (votes_too && said & kHit &&
+        (at < ballot.known ? ballot.words[at] : ballot.own_words[at - ballot.known]) == ballot.target)
+      hits.push_back(n);
+    squared[n] = as_float(bits), n += votes_too;
+  }
+  if (n == 0) return NAN;
+  kernels.mix(votes, squared, n, mixed);
+  for (size_t i : hits) found += mixed[i];
+  return found;
+}
 
 // Each kernel's share of the votes for the target, from candidates of which the nearest, up to
 // `last`, vote. Where no weight is left (all at the edge of the kernel) the nearest alone vote.
-// Not a number where there is nobody.
+// Not a number where there is nobody. With `trust`, what they say together.
 inline void count_votes(const CodeKernels& kernels, const Votes& votes, Ballot ballot, double* shares) {
+  if (votes.trust) {
+    *shares = mixed_share(kernels, votes, ballot);
+    return;
+  }
   if (ballot.count == 0) {
     for (int j = 0; j < votes.kernels; ++j) shares[j] = NAN;
     return;
@@ -45,36 +64,6 @@ inline void count_votes(const CodeKernels& kernels, const Votes& votes, Ballot b
     kernels.vote(ballot, hits, totals);
   }
   for (int j = 0; j < votes.kernels; ++j) shares[j] = totals[j] > 0 ? hits[j] / totals[j] : 0;
-}
-
-// What each of k neighbours counts when the kernels are trusted so: their shares, mixed. Nothing for
-// those at infinity.
-inline void mix_weights(const Votes& votes, const float* squared, size_t k, const double* trust, double* mixed) {
-  float nearest = INFINITY, furthest = 0;
-  for (size_t i = 0; i < k; ++i) {
-    nearest = squared[i] < nearest ? squared[i] : nearest;
-    furthest = squared[i] > furthest && squared[i] < INFINITY ? squared[i] : furthest;
-  }
-  const double theta = votes.bandwidth > 0 ? double(votes.bandwidth) * votes.bandwidth : furthest;
-  const double scale = votes.sharpness / (theta > 0 ? theta : 1.0);
-  std::vector<double> weights(k);
-  double total = 0;
-  for (size_t i = 0; i < k; ++i) {
-    if (!(squared[i] < INFINITY)) continue;
-    weights[i] = votes.gaussian ? std::exp((double(nearest) - squared[i]) * (scale / 2))
-                                : std::max(1 - squared[i] * scale, 0.0);
-    total += weights[i];
-  }
-  for (size_t i = 0; i < k && !(total > 0); ++i) weights[i] = squared[i] < INFINITY && squared[i] == nearest;
-  for (int j = 0; j < votes.kernels; ++j) {
-    total = 0;
-    for (double each : weights) total += each;
-    const double part = total > 0 ? trust[j] / total : 0;
-    for (size_t i = 0; i < k; ++i) {
-      mixed[i] += part * weights[i];
-      weights[i] *= weights[i];
-    }
-  }
 }
 
 }  // namespace unbounded

@@ -33,8 +33,8 @@ class QuantizedLists:
     def bytes(self) -> int: ...
     @property
     def room(self) -> int: ...
-    def add(self, keys: np.ndarray, words: np.ndarray) -> None: ...
-    def retag(self, words: np.ndarray) -> None: ...
+    def add(self, keys: np.ndarray, words: np.ndarray, /) -> None: ...
+    def retag(self, words: np.ndarray, /) -> None: ...
     def search(
         self, queries: np.ndarray, k: int, own_past: bool = ...
     ) -> tuple[np.ndarray, np.ndarray]: ...
@@ -48,16 +48,22 @@ class QuantizedLists:
         sharpness: float,
         bandwidth: float,
         kernels: int,
+        trust: np.ndarray,
         learn: bool = True,
     ) -> np.ndarray: ...
     def state(self) -> dict[str, np.ndarray]: ...
-    def load(self, state: dict[str, np.ndarray]) -> None: ...
-    def since(self, first: int) -> dict[str, np.ndarray] | None: ...
-    def grow(self, codes: np.ndarray, lists: np.ndarray) -> None: ...
-    def encoded(self, keys: np.ndarray) -> tuple[np.ndarray, ...]: ...
+    def load(self, state: dict[str, np.ndarray], /) -> None: ...
+    def since(self, first: int, /) -> dict[str, np.ndarray] | None: ...
+    def grow(self, codes: np.ndarray, lists: np.ndarray, /) -> None: ...
+    def encoded(self, keys: np.ndarray, /) -> tuple[np.ndarray, ...]: ...
 
 def exact_search(
-    queries: np.ndarray, keys: np.ndarray, low: np.ndarray, high: np.ndarray, k: int
+    queries: np.ndarray,
+    keys: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
+    k: int,
+    /,
 ) -> tuple[np.ndarray, np.ndarray]: ...
 def exact_score(
     queries: np.ndarray,
@@ -71,6 +77,8 @@ def exact_score(
     sharpness: float,
     bandwidth: float,
     kernels: int,
+    trust: np.ndarray,
+    /,
 ) -> np.ndarray: ...
 def count_votes(
     squared: np.ndarray,
@@ -80,6 +88,8 @@ def count_votes(
     sharpness: float,
     bandwidth: float,
     kernels: int,
+    trust: np.ndarray,
+    /,
 ) -> np.ndarray: ...
 def merge_neighbors(
     squared: np.ndarray,
@@ -94,24 +104,42 @@ def merge_neighbors(
     out: np.ndarray,
     out_words: np.ndarray,
     out_positions: np.ndarray,
+    /,
 ) -> None: ...
 def mixture_online(
-    table: np.ndarray, by_rate: np.ndarray, trust: np.ndarray
+    table: np.ndarray,
+    by_rate: np.ndarray,
+    trust: np.ndarray,
+    /,
 ) -> tuple[np.ndarray, np.ndarray, int]: ...
 def mixture_gate(
-    table: np.ndarray, context: np.ndarray, plain: np.ndarray, gate: tuple[np.ndarray, ...]
+    table: np.ndarray,
+    context: np.ndarray,
+    plain: np.ndarray,
+    gate: tuple[np.ndarray, ...],
+    /,
 ) -> tuple[np.ndarray, np.ndarray]: ...
 def mixture_weigh(
-    context: np.ndarray, plain: np.ndarray, gate: tuple[np.ndarray, ...]
+    context: np.ndarray,
+    plain: np.ndarray,
+    gate: tuple[np.ndarray, ...],
+    /,
 ) -> np.ndarray: ...
-def ngram_chain(nodes: np.ndarray) -> np.ndarray: ...
-def ngram_check(heads: np.ndarray, nodes: np.ndarray, counts: np.ndarray) -> None: ...
-def ngram_weigh(tree: _Tree) -> np.ndarray: ...
-def ngram_ask(words: np.ndarray, size: int, tree: _Tree, said: np.ndarray) -> np.ndarray: ...
-def ngram_walk(words: np.ndarray, size: int, tree: _Tree) -> np.ndarray: ...
-def ngram_read(words: np.ndarray, size: int, tree: _Tree, probs: np.ndarray) -> tuple[int, int]: ...
+def ngram_chain(nodes: np.ndarray, /) -> np.ndarray: ...
+def ngram_check(heads: np.ndarray, nodes: np.ndarray, counts: np.ndarray, /) -> None: ...
+def ngram_weigh(tree: _Tree, /) -> np.ndarray: ...
+def ngram_ask(words: np.ndarray, size: int, tree: _Tree, said: np.ndarray, /) -> np.ndarray: ...
+def ngram_walk(words: np.ndarray, size: int, tree: _Tree, /) -> np.ndarray: ...
+def ngram_read(
+    words: np.ndarray, size: int, tree: _Tree, probs: np.ndarray, /
+) -> tuple[int, int]: ...
 def oov_features(
-    letters: np.ndarray, lengths: np.ndarray, size: int, features: np.ndarray, ends: np.ndarray
+    letters: np.ndarray,
+    lengths: np.ndarray,
+    size: int,
+    features: np.ndarray,
+    ends: np.ndarray,
+    /,
 ) -> int: ...
 def oov_add_up(
     features: np.ndarray,
@@ -120,9 +148,14 @@ def oov_add_up(
     apart: np.ndarray,
     squares: np.ndarray,
     products: np.ndarray,
+    /,
 ) -> None: ...
 def oov_look_up(
-    features: np.ndarray, ends: np.ndarray, weights: np.ndarray, out: np.ndarray
+    features: np.ndarray,
+    ends: np.ndarray,
+    weights: np.ndarray,
+    out: np.ndarray,
+    /,
 ) -> None: ...
 def spelling_ask(
     symbols: np.ndarray,
@@ -130,6 +163,7 @@ def spelling_ask(
     shut: np.ndarray,
     tables: tuple[np.ndarray, ...],
     bits: int,
+    /,
 ) -> np.ndarray: ...
 def spelling_read(
     symbols: np.ndarray,
@@ -142,8 +176,8 @@ def spelling_read(
 ) -> tuple[np.ndarray, np.ndarray]: ...
 
 class Linear:
-    def __init__(self, weight: np.ndarray) -> None: ...
-    def multiply(self, rows: np.ndarray) -> np.ndarray: ...
+    def __init__(self, weight: np.ndarray, /) -> None: ...
+    def multiply(self, rows: np.ndarray, /) -> np.ndarray: ...
 
 class Cell:
     def __init__(
@@ -153,19 +187,29 @@ class Cell:
         inner: np.ndarray,
         input_bias: np.ndarray,
         inner_bias: np.ndarray,
+        /,
     ) -> None: ...
     def advance(
-        self, vectors: np.ndarray, place: np.ndarray, lengths: np.ndarray, state: np.ndarray
+        self,
+        vectors: np.ndarray,
+        place: np.ndarray,
+        lengths: np.ndarray,
+        state: np.ndarray,
+        /,
     ) -> np.ndarray: ...
 
 class AdaptiveSoftmax:
     def __init__(
-        self, head: np.ndarray, tails: Sequence[np.ndarray], cutoffs: Sequence[int]
+        self,
+        head: np.ndarray,
+        tails: Sequence[np.ndarray],
+        cutoffs: Sequence[int],
+        /,
     ) -> None: ...
     def score(
         self, states: np.ndarray, words: np.ndarray, odds: bool = False
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]: ...
-    def dense(self, states: np.ndarray) -> np.ndarray: ...
+    def dense(self, states: np.ndarray, /) -> np.ndarray: ...
 
 class DynamicHead:
     def __init__(
@@ -181,7 +225,11 @@ class DynamicHead:
     def load(self, layer: int, weight: np.ndarray, sums: np.ndarray) -> None: ...
 
 def lstm_backward(
-    gates: np.ndarray, cell: np.ndarray, slope: np.ndarray, inner: np.ndarray
+    gates: np.ndarray,
+    cell: np.ndarray,
+    slope: np.ndarray,
+    inner: np.ndarray,
+    /,
 ) -> np.ndarray: ...
 def adapted_shares(
     odds: np.ndarray,
@@ -194,13 +242,15 @@ def adapted_shares(
     every: int,
     rate: float,
     calm: float,
+    /,
 ) -> tuple[np.ndarray, int]: ...
-def words_at(known: np.ndarray, positions: np.ndarray, oldest: int) -> np.ndarray: ...
+def words_at(known: np.ndarray, positions: np.ndarray, oldest: int, /) -> np.ndarray: ...
 def mixed_weights(
     squared: np.ndarray,
-    trust: np.ndarray,
     gaussian: bool,
     sharpness: float,
     bandwidth: float,
     kernels: int,
+    trust: np.ndarray,
+    /,
 ) -> np.ndarray: ...

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from copy import copy, deepcopy
+from copy import copy
 from dataclasses import dataclass
 from typing import final
 
@@ -98,7 +98,7 @@ class OnlineModel(Stateful):
         """
         fork = copy(self)
         fork.experts = self.experts if experts is None else dict(experts)
-        fork.mixture = deepcopy(self.mixture) if mixture is None else mixture
+        fork.mixture = self.mixture.fork() if mixture is None else mixture
         if reset_context:
             fork.restart()
         if hidden is not None:

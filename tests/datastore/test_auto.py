@@ -1,8 +1,11 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from unbounded.datastore import Auto, Flat, Votes
 from unbounded.errors import SettingError
+from unbounded.experts.distribution import Sparse
 from unbounded.types import Hidden
 
 
@@ -108,4 +111,8 @@ def test_votes_without_learning_are_those_of_a_search() -> None:
         expected = votes.count(found.squared, found.words, words[:50])
         shares = store.vote(keys[:50] + 0.1, words[:50], 20, votes)
         np.testing.assert_allclose(shares, expected, rtol=1e-6)
+        trusted = replace(votes, trust=np.array([0.5, 0.2, 0.3]))
+        together = Sparse(found.words, trusted.weights(found.squared), 9).prob(words[:50])
+        said = store.vote(keys[:50] + 0.1, words[:50], 20, trusted)
+        np.testing.assert_allclose(said[:, 0], together, rtol=1e-13)
         assert all(np.array_equal(before[name], array) for name, array in store.state().items())

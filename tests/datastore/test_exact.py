@@ -135,7 +135,7 @@ def test_weights_of_neighbors_are_those_of_the_definition(
     squared[5] = 0
     squared[6] = 100
     trust = np.array([0.5, 0.2, 0.3])
-    found = Votes(gaussian, 4.0, bandwidth, 3).weights(squared, trust)
+    found = Votes(gaussian, 4.0, bandwidth, 3, trust).weights(squared)
     power = Kernel("gaussian" if gaussian else "epanechnikov", 4.0, bandwidth).weights(
         squared.astype(np.float64)
     )
@@ -144,4 +144,4 @@ def test_weights_of_neighbors_are_those_of_the_definition(
         totals = power.sum(axis=1, keepdims=True)
         expected += share * power / np.where(totals > 0, totals, 1)
         power = power * power
-    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-12)
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-15)

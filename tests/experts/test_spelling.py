@@ -126,6 +126,22 @@ def test_an_oov_word_is_learned_once() -> None:
         np.testing.assert_array_equal(array, many.state()[name])
 
 
+def test_what_was_asked_is_asked_anew_once_a_word_was_learned() -> None:
+    vocabulary = Vocabulary(KNOWN)
+    words = vocabulary.encode(["zorble", "grimp", "zorbles", "zorble"])
+    asked, fresh = Spelling(vocabulary), Spelling(vocabulary)
+    before = asked.ask(words)
+    np.testing.assert_array_equal(asked.ask(words), before)
+    for one in (asked, fresh):
+        one.score(nothing(words[:1]), words[:1])
+    np.testing.assert_array_equal(asked.ask(words), fresh.ask(words))
+    assert (asked.ask(words)[[0, 2]] > before[[0, 2]]).all()
+    other = Spelling(vocabulary)
+    other.ask(words)
+    other.load([asked.state()])
+    np.testing.assert_array_equal(other.ask(words), asked.ask(words))
+
+
 def test_known_words_teach_nothing() -> None:
     vocabulary = Vocabulary(KNOWN)
     words = vocabulary.encode([*KNOWN, SENTENCE_END])

@@ -92,6 +92,19 @@ def test_gates_that_overflow_are_shut_and_no_state_is_not_a_number(isa: str) -> 
         assert np.isfinite(lm.prob(1e3 * hidden, np.array([0, 200, 8_000]))).all()
 
 
+@pytest.mark.parametrize("cell", CELLS)
+def test_streams_side_by_side_are_each_as_if_alone(isa: str, cell: str) -> None:
+    lm, text = network(cell, 64, (100, 4_000)), words(24).reshape(3, 8)
+    states = [lm.advance(lm.start()[1], some[:2])[1] for some in text]
+    together = tuple(np.concatenate(parts, axis=1) for parts in zip(*states, strict=True))
+    hidden, after = lm.advance(together, text[:, 2:].ravel())
+    for i, (state, some) in enumerate(zip(states, text, strict=True)):
+        expected, end = lm.advance(state, some[2:])
+        np.testing.assert_array_equal(hidden[6 * i : 6 * i + 6], expected)
+        for part, alone in zip(after, end, strict=True):
+            np.testing.assert_array_equal(part[:, i], alone[:, 0])
+
+
 def test_odds_are_all_columns_with_the_largest_one_and_shares_are_theirs(isa: str) -> None:
     lm, text = network("lstm", 100, (2_100, 6_000)), words(60)
     hidden, _ = lm.advance(lm.start()[1], text)

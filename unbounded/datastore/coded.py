@@ -134,6 +134,8 @@ class Coded(Datastore):
 
     def vote(self, queries: Hidden, words: Ids, k: int, votes: Votes) -> Table:
         """Each kernel's share of the votes of all pairs for one word a query; changes nothing."""
+        if self._codes is None:
+            return self._flat.vote(queries, words, k, votes)
         if not isinstance(self._codes, QuantizedLists):
             found = self.search(queries, k)
             return votes.count(found.squared, found.words, words)

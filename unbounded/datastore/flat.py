@@ -131,6 +131,14 @@ class Flat(Datastore):
             self._forget(len(asked))
         return shares
 
+    def vote(self, queries: Hidden, words: Ids, k: int, votes: Votes) -> Table:
+        """Each kernel's share of the votes of all pairs for one word a query; changes nothing."""
+        queries, words = checked_pairs(queries, words, self.width)
+        every = np.zeros(len(words), np.int64), np.full(len(words), len(self))
+        return _native.exact_score(
+            queries, self.keys, *every, checked_k(k), self.words, words, *votes.settings
+        )
+
     def state(self, since: int | None = None) -> dict[str, np.ndarray]:
         """Keys and words; since so many pairs, the keys of the others, and all of a window."""
         header = to_header(self._kind, self.width, self._added, self.events)

@@ -1,12 +1,14 @@
 """Neighbors vote for the word that followed them, the nearer the more (eq. 6)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from unbounded import _native
 from unbounded.shapes import Float
 from unbounded.types import Distances, Ids, Positions, Table
+
+_NO_TRUST = np.empty(0)
 
 
 @dataclass(frozen=True)
@@ -24,11 +26,14 @@ class Votes:
     sharpness: float = 1.0
     bandwidth: float | None = None
     kernels: int = 1
+    trust: Float[np.ndarray, " kernels"] | None = field(default=None, repr=False, compare=False)
+    """In each kernel, where only what they say together is wanted: one column, in doubles."""
 
     @property
-    def settings(self) -> tuple[bool, float, float, int]:
+    def settings(self) -> tuple[bool, float, float, int, np.ndarray]:
         """As the native code takes them."""
-        return self.gaussian, self.sharpness, self.bandwidth or 0.0, self.kernels
+        trust = _NO_TRUST if self.trust is None else self.trust
+        return self.gaussian, self.sharpness, self.bandwidth or 0.0, self.kernels, trust
 
     def count(self, squared: Distances, words: Positions, targets: Ids) -> Table:
         """Each kernel's share of the votes for one word a row; NaN where there are no neighbors."""
@@ -39,10 +44,6 @@ class Votes:
             *self.settings,
         )
 
-    def weights(self, squared: Distances, trust: Float[np.ndarray, " kernels"]) -> Distances:
+    def weights(self, squared: Distances) -> Distances:
         """What each neighbor counts when the kernels are trusted so; a row sums to one or none."""
-        return _native.mixed_weights(
-            np.ascontiguousarray(squared, np.float32),
-            np.ascontiguousarray(trust, np.float64),
-            *self.settings,
-        )
+        return _native.mixed_weights(np.ascontiguousarray(squared, np.float32), *self.settings)

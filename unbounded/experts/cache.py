@@ -2,15 +2,15 @@
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
 
-from unbounded.datastore import Datastore, Neighbors
+from unbounded.datastore import Datastore, Local, Neighbors, Votes
 from unbounded.datastore.datastore import Remote
 from unbounded.errors import SettingError
-from unbounded.experts.distribution import Distribution, Sparse, even
+from unbounded.experts.distribution import Dense, Distribution, Sparse, even
 from unbounded.experts.expert import Expert
 from unbounded.experts.kernels import Kernel, votes_by
 from unbounded.mixture.mixture import Online
@@ -103,9 +103,19 @@ class Cache(Expert):
 
     def predict(self, hidden: Hidden) -> Distribution:
         """What followed the nearest states, the nearer the more."""
+        # What lies elsewhere is searched at once: words that are new to us may come with it.
+        return Voted(self, hidden) if isinstance(self.datastore, Local) else self.sparse(hidden)
+
+    def sparse(self, hidden: Hidden) -> Sparse:
+        """The same, with every neighbor at hand."""
         found = self.neighbors(hidden)
-        weights = self._votes.weights(found.squared, self._trust.weights)
-        return Sparse(found.words, weights, self.size)
+        return Sparse(found.words, self._trusted.weights(found.squared), self.size)
+
+    def prob(self, hidden: Hidden, words: Ids) -> Probs:
+        """The same of one word a state, with votes counted where neighbors are found."""
+        assert isinstance(self.datastore, Local)
+        said = self.datastore.vote(self._keys(hidden), words, self.k, self._trusted)[:, 0]
+        return np.where(np.isnan(said), even(words, self.size), said)
 
     def score(self, hidden: Hidden, words: Ids) -> Probs:
         """One search of the datastore as it stood, plus the block's own past."""
@@ -135,7 +145,7 @@ class Cache(Expert):
     def recall(self, hidden: Hidden) -> tuple[Neighbors, Distances]:
         """The entries that `predict` asks for one state, and the share of each in what it says."""
         found = self.neighbors(hidden)
-        weights = self._votes.weights(found.squared, self._trust.weights)
+        weights = self._trusted.weights(found.squared)
         totals = weights.sum(axis=1, keepdims=True)
         return found, weights / np.where(totals > 0, totals, 1)
 
@@ -148,13 +158,35 @@ class Cache(Expert):
         self.datastore.load(parts)
         self._trust.load([part("trust", parts[-1])])
 
+    @property
+    def _trusted(self) -> Votes:
+        """How neighbors vote when each kernel is trusted as it is now."""
+        return replace(self._votes, trust=self._trust.weights)
+
     def _keys(self, hidden: Hidden) -> Float[np.ndarray, "n key"]:
         keys = np.ascontiguousarray(hidden[:, self._part])
         return unit_length(keys) if self._normalize else keys
 
 
+@final
+class Voted(Distribution):
+    """What the neighbors of each state vote for; to be asked before the cache reads on."""
+
+    def __init__(self, cache: Cache, hidden: Hidden) -> None:
+        self._cache = cache
+        self._hidden = hidden
+
+    def prob(self, words: Ids) -> Probs:
+        """The share of votes for one word a step."""
+        return self._cache.prob(self._hidden, words)
+
+    def dense(self, size: int) -> Dense:
+        """The share of votes for every word."""
+        return self._cache.sparse(self._hidden).dense(size)
+
+
 def unit_length(hidden: Hidden) -> Hidden:
     """States scaled to length one; a state of nothing stays as it is."""
-    norms = np.linalg.norm(hidden, axis=1, keepdims=True)
+    norms = np.sqrt((hidden * hidden).sum(axis=1, keepdims=True))
     unit: Hidden = hidden / np.where(norms > 0, norms, 1)
     return unit

@@ -126,6 +126,7 @@ class Spelling(Expert):
         words = [word for word in words if len(word.encode()) <= LONGEST]
         self._known = set(words)
         self._read = np.zeros(0, bool)
+        self._said = np.empty(0)
         self._model = CharacterModel()
         self._follows = base is not None
         if base is None:
@@ -150,6 +151,8 @@ class Spelling(Expert):
             written = self._written(self._vocabulary.decode(ids))
             probs[oov] = _probs(self._model.read(written, new), written)
             self._read[ids] = True
+            if new.any():
+                self._said = np.empty(0)
         return probs
 
     def ask(self, words: Ids, unmet: Sequence[str] = ()) -> Probs:
@@ -160,17 +163,24 @@ class Spelling(Expert):
         probs = np.full(len(words), EVEN / self._base_size)
         oov = np.flatnonzero(words >= self._base_size)
         if len(oov):
-            known = len(self._vocabulary)
-            named = oov[words[oov] < known + len(unmet)]
-            met = self._vocabulary.decode(np.minimum(words[named], known - 1))
-            spelled = [
-                unmet[number - known] if number >= known else word
-                for number, word in zip(words[named].tolist(), met, strict=True)
-            ]
-            written = self._written(spelled)
+            numbers = words[oov] - len(self._vocabulary)
+            new = (numbers >= 0) & (numbers < len(unmet))
             probs[oov] = 0.0
-            probs[named] = _probs(self._model.logprobs(written), written)
+            probs[oov[new]] = self._spell([unmet[i] for i in numbers[new].tolist()])
+            probs[oov[numbers < 0]] = self._met(words[oov[numbers < 0]])
         return probs
+
+    def _met(self, words: Ids) -> Probs:
+        """What words of the vocabulary have; each is spelled once until another is learned."""
+        # Whoever learns puts another array here, and nothing stale into it.
+        said = self._said = reaching(self._said, words)
+        missing = np.unique(words[said[words] == 0])
+        said[missing] = self._spell(self._vocabulary.decode(missing))
+        return said[words]
+
+    def _spell(self, words: Sequence[str]) -> Probs:
+        written = self._written(words)
+        return _probs(self._model.logprobs(written), written)
 
     def beginning(self, letters: str) -> float:
         """The probability that an OOV word begins so, whether or not it ends there."""
@@ -196,6 +206,7 @@ class Spelling(Expert):
 
     def load(self, parts: Sequence[Arrays]) -> None:
         """Become what wrote the first part, and read the words of the others."""
+        self._said = np.empty(0)
         if self._follows:
             self._learn_unread(parts)
             return

@@ -3,7 +3,6 @@
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, final
 
@@ -11,17 +10,13 @@ import numpy as np
 
 from unbounded.corpus import SENTENCE_END
 from unbounded.errors import SettingError
-from unbounded.experts import NGram
 from unbounded.integrations.kenlm_scorer import Scorer
-from unbounded.model import OnlineModel
+from unbounded.integrations.prefix_tree import tree_probs
 from unbounded.shapes import Float
-from unbounded.types import Ids, Probs, State
+from unbounded.types import Ids, Probs
 
 Features = Float[np.ndarray, "n 3"]
 """A row a hypothesis: the recognizer's score, the log10 probability of the text, its words."""
-
-ROWS = 512
-"""Words that are asked for at once: neighbors of more would not stay in the processor's cache."""
 
 
 @dataclass(frozen=True)
@@ -109,73 +104,6 @@ def log10_probs(scorer: Scorer, texts: Sequence[str]) -> Probs:
     probs = tree_probs(online, [paths[p] for p in shared])
     found |= dict(zip(shared, probs, strict=True))
     return np.array([np.log10(found[words[text]]).sum() for text in texts])
-
-
-def tree_probs(online: OnlineModel, paths: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """What `online.peek` gives each path's words; beginnings that paths share are asked once."""
-    nodes = _Nodes(online, paths)
-    asked: dict[int, Probs] = {}
-    for column, expert in enumerate(online.experts.values()):
-        if not isinstance(expert, NGram):
-            asked[column] = np.concatenate(
-                [
-                    expert.predict(nodes.hidden[i : i + ROWS]).prob(nodes.ids[i : i + ROWS])
-                    for i in range(0, len(nodes.ids), ROWS)
-                ]
-            )
-    found = []
-    for path, rows in zip(paths, nodes.paths, strict=True):
-        table = np.empty((len(path), len(online.experts)))
-        for column, expert in enumerate(online.experts.values()):
-            if isinstance(expert, NGram):
-                table[:, column] = expert.peek(path)[0]
-            else:
-                table[:, column] = asked[column][rows]
-        found.append(deepcopy(online.mixture).score(table, nodes.hidden[rows]).prob)
-    return found
-
-
-class _Nodes:
-    """A tree of paths: at each node a word, and the hidden state before it."""
-
-    def __init__(self, online: OnlineModel, paths: Sequence[np.ndarray]) -> None:
-        self.paths: list[list[int]] = [[] for _ in paths]
-        hidden, ids = [], []
-        count = 0
-        # Paths that are the same up to a depth, the hidden state there, and the network's.
-        stack: list[tuple[list[int], int, np.ndarray, State]] = []
-        if paths:
-            stack.append((list(range(len(paths))), 0, online.hidden, online.network_state))
-        while stack:
-            members, depth, before, state = stack.pop()
-            stop = _shared(paths, members, depth)
-            chain = paths[members[0]][depth:stop]
-            if len(chain):
-                after, state = online.lm.advance(state, chain)
-                hidden.append(np.concatenate([before, after[:-1]]))
-                ids.append(chain)
-                before = after[-1:]
-                for member in members:
-                    self.paths[member] += range(count, count + len(chain))
-                count += len(chain)
-            branches: dict[int, list[int]] = {}
-            for member in members:
-                if len(paths[member]) > stop:
-                    branches.setdefault(int(paths[member][stop]), []).append(member)
-            stack += [(branch, stop, before, state) for branch in branches.values()]
-        self.hidden = np.concatenate(hidden) if hidden else online.hidden[:0]
-        self.ids: Ids = np.concatenate(ids) if ids else np.empty(0, np.int64)
-
-
-def _shared(paths: Sequence[np.ndarray], members: Sequence[int], depth: int) -> int:
-    """How far these paths, which are the same up to a depth, are the same."""
-    first = paths[members[0]]
-    stop = min(len(paths[member]) for member in members)
-    for member in members[1:]:
-        apart = np.flatnonzero(paths[member][depth:stop] != first[depth:stop])
-        if len(apart):
-            stop = depth + int(apart[0])
-    return stop
 
 
 # Weights.

@@ -110,7 +110,7 @@ class AdaptedHead:
 
     def prob(self, hidden: Hidden, words: Ids) -> Probs:
         """The probability of one word a step, as the layer is now; zero for OOV words."""
-        found = self._shared.lm.shortlist(hidden, words)
+        found = self._shared.shortlist(hidden, words)
         return _gained(found, self._shares(found, hidden, every=0)[0])
 
     def dense(self, hidden: Hidden) -> Float[np.ndarray, "n v"]:

@@ -62,9 +62,14 @@ class RecurrentModel(HeadedModel):
     def advance_vectors(
         self, state: State, vectors: Float[np.ndarray, "different d"], place: Ids
     ) -> tuple[Hidden, State]:
-        """As `advance`, with whatever is to be read for each word: the row at its `place`."""
+        """As `advance`, with whatever is to be read for each word: the row at its `place`.
+
+        A state of several streams goes on over as many parts of the words, all of a length.
+        """
         after = np.concatenate(state)
-        hidden: Hidden = self._cell.advance(vectors, place, np.array([len(place)]), after)
+        streams = after.shape[1]
+        lengths = np.full(streams, len(place) // streams)
+        hidden: Hidden = self._cell.advance(vectors, place, lengths, after)
         return hidden, tuple(part[None] for part in after)
 
     def prob(self, hidden: Hidden, words: Ids) -> Probs:

@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import final
 
@@ -33,6 +34,13 @@ class Mixture(Stateful):
 
     weights: Float[np.ndarray, " m"]
     """The weights for the next word, as far as its context does not matter."""
+
+    def fork(self) -> "Mixture":
+        """One that knows the same, and learns for itself."""
+        fork = copy(self)
+        for name, part in vars(self).items():
+            setattr(fork, name, part.fork() if isinstance(part, Mixture) else part.copy())
+        return fork
 
     @abstractmethod
     def weights_for(self, context: Float[np.ndarray, " f"]) -> Float[np.ndarray, " m"]:
