@@ -31,10 +31,7 @@ void Exact::each(Found found) const {
   int64_t oldest = *std::min_element(low, low + n), newest = std::max(oldest, *std::max_element(high, high + n));
   std::vector<float> norms(static_cast<size_t>(newest - oldest));
   in_parallel(norms.size(), 1024, [&](size_t start, size_t stop) {
-    for (size_t i = start; i < stop; ++i) {
-      const float* key = keys + (oldest + static_cast<int64_t>(i)) * static_cast<int64_t>(width);
-      kernels.dots(key, 1, key, 1, width, &norms[i], 1);
-    }
+    kernels.norms(keys + (static_cast<size_t>(oldest) + start) * width, stop - start, width, &norms[start]);
   });
   size_t together = static_cast<size_t>(std::clamp((high[0] - low[0]) / 8, kLeastRows, kMostRows));
   in_parallel(n, together, [&](size_t start, size_t stop) {
@@ -49,7 +46,7 @@ void Exact::each(Found found) const {
     for (size_t t = start; t < stop; ++t) {
       const float* query = queries + t * width;
       float norm;
-      kernels.dots(query, 1, query, 1, width, &norm, 1);
+      kernels.norms(query, 1, width, &norm);
       size_t from = static_cast<size_t>(low[t] - first), to = static_cast<size_t>(std::max(high[t] - first, low[t] - first));
       float* row = &products[(t - start) * m];
       for (size_t i = from; i < to; ++i) row[i] = std::max(norm + lengths[i] - 2.0f * row[i], 0.0f);

@@ -11,6 +11,8 @@ namespace unbounded {
 struct ExactKernels {
   // out[x * stride + y] = a[x] . b[y], for n and m rows of `width`.
   void (*dots)(const float* a, size_t n, const float* b, size_t m, size_t width, float* out, size_t stride);
+  // out[x] = a[x] . a[x].
+  void (*norms)(const float* a, size_t n, size_t width, float* out);
   float (*squared_distance)(const float* a, const float* b, size_t width);
 };
 

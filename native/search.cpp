@@ -17,8 +17,9 @@ constexpr size_t kRoom = 2;
 
 // Queries that are searched together at least: the more, the more of them share a list. In a large
 // datastore one in so many entries: every query has lists of its own there, and to take these from
-// memory takes longer than to look at them, unless enough queries wait for each.
-constexpr size_t kTogether = 512, kShared = 4096;
+// memory takes longer than to look at them, unless enough queries wait for each. Of a block too small
+// for that each thread takes an even part, if these are not too few.
+constexpr size_t kTogether = 512, kShared = 4096, kFewest = 64;
 
 // About so many entries a limit is guessed from.
 constexpr int64_t kSample = 1024;
@@ -287,7 +288,7 @@ void Search::each(Found found) const {
   size_t rows = std::max(kTogether, static_cast<size_t>(lists_.entries()) / kShared);
   // As many parts for each thread, none of them much longer than the others.
   size_t parts = std::max<size_t>(n / rows, 1), even = static_cast<size_t>(threads());
-  if (parts > even) parts = parts / even * even;
+  parts = parts > even ? parts / even * even : std::max(parts, std::min(even, n / kFewest));
   in_parallel(n, (n + parts - 1) / parts, [&](size_t start, size_t stop) {
     Part part;
     part.columns = std::max(kRoom * k_ + kChunk, static_cast<size_t>(kSample));

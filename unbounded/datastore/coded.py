@@ -139,10 +139,11 @@ class Coded(Datastore):
         if not isinstance(self._codes, QuantizedLists):
             found = self.search(queries, k)
             return votes.count(found.squared, found.words, words)
-        asked, came = checked_pairs(queries, words, self.width)
+        queries = checked_keys(queries, self.width, "queries")
         self._tag(self._codes)
         how = self.words, checked_k(k), *votes.settings
-        return self._codes.score(asked, came, *how, learn=False)
+        words = np.ascontiguousarray(words, np.int64)
+        return self._codes.score(queries, words, *how, learn=False)
 
     def state(self, since: int | None = None) -> dict[str, np.ndarray]:
         """Keys or codes, and words; since so many pairs, the keys or codes of the others.

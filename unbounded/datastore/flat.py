@@ -133,11 +133,10 @@ class Flat(Datastore):
 
     def vote(self, queries: Hidden, words: Ids, k: int, votes: Votes) -> Table:
         """Each kernel's share of the votes of all pairs for one word a query; changes nothing."""
-        queries, words = checked_pairs(queries, words, self.width)
+        queries = checked_keys(queries, self.width, "queries")
         every = np.zeros(len(words), np.int64), np.full(len(words), len(self))
-        return _native.exact_score(
-            queries, self.keys, *every, checked_k(k), self.words, words, *votes.settings
-        )
+        how = checked_k(k), self.words, np.ascontiguousarray(words, np.int64), *votes.settings
+        return _native.exact_score(queries, self.keys, *every, *how)
 
     def state(self, since: int | None = None) -> dict[str, np.ndarray]:
         """Keys and words; since so many pairs, the keys of the others, and all of a window."""

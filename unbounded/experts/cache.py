@@ -114,8 +114,10 @@ class Cache(Expert):
     def prob(self, hidden: Hidden, words: Ids) -> Probs:
         """The same of one word a state, with votes counted where neighbors are found."""
         assert isinstance(self.datastore, Local)
-        said = self.datastore.vote(self._keys(hidden), words, self.k, self._trusted)[:, 0]
-        return np.where(np.isnan(said), even(words, self.size), said)
+        if not len(self.datastore):
+            return even(words, self.size)
+        said: Probs = self.datastore.vote(self._keys(hidden), words, self.k, self._trusted)[:, 0]
+        return said
 
     def score(self, hidden: Hidden, words: Ids) -> Probs:
         """One search of the datastore as it stood, plus the block's own past."""

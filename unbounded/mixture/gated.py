@@ -55,7 +55,11 @@ class Gated(Mixture):
         self._own = np.full(own, np.nan)
         self._tilt = np.zeros((experts, len(self._scale)), np.float32)
         self._squares = np.full_like(self._tilt, CALM)
-        self.weights = self._weights()
+
+    @property
+    def weights(self) -> Float[np.ndarray, " m"]:
+        """Those for a word of whose context nothing is known."""
+        return self._weights()
 
     def weights_for(self, context: Float[np.ndarray, " f"]) -> Float[np.ndarray, " m"]:
         """The weights for the next word, in its context; changes nothing."""
@@ -70,7 +74,6 @@ class Gated(Mixture):
         )
         choice = self._choice.score(np.stack([plain.prob, prob], axis=1))
         weights = choice.weights[:, :1] * plain.weights + choice.weights[:, 1:] * gated
-        self.weights = self._weights()
         return Scored(choice.prob, weights)
 
     def state(self, since: int | None = None) -> dict[str, np.ndarray]:
@@ -98,7 +101,6 @@ class Gated(Mixture):
         self._own = state["own"].copy()
         self._tilt = state["tilt"].copy()
         self._squares = state["squares"].copy()
-        self.weights = self._weights()
 
     def _weights(self, context: Float[np.ndarray, " f"] | None = None) -> Float[np.ndarray, " m"]:
         row = self._fit(None if context is None else context[None], 1)

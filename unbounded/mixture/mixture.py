@@ -2,7 +2,6 @@
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass
 from typing import final
 
@@ -32,14 +31,16 @@ class Scored:
 class Mixture(Stateful):
     """Weights over experts that sum to one."""
 
-    weights: Float[np.ndarray, " m"]
-    """The weights for the next word, as far as its context does not matter."""
+    @property
+    @abstractmethod
+    def weights(self) -> Float[np.ndarray, " m"]:
+        """The weights for the next word, as far as its context does not matter."""
 
     def fork(self) -> "Mixture":
         """One that knows the same, and learns for itself."""
-        fork = copy(self)
+        fork = object.__new__(type(self))
         for name, part in vars(self).items():
-            setattr(fork, name, part.fork() if isinstance(part, Mixture) else part.copy())
+            vars(fork)[name] = part.fork() if isinstance(part, Mixture) else part.copy()
         return fork
 
     @abstractmethod
@@ -67,7 +68,12 @@ class Fixed(Mixture):
             raise SettingError(
                 f"mixture weights {weights.tolist()}; they must be positive and sum to 1"
             )
-        self.weights = weights / weights.sum()
+        self._weights = weights / weights.sum()
+
+    @property
+    def weights(self) -> Float[np.ndarray, " m"]:
+        """The same for every word."""
+        return self._weights
 
     def weights_for(self, context: Float[np.ndarray, " f"]) -> Float[np.ndarray, " m"]:
         """The same in every context."""
@@ -81,12 +87,12 @@ class Fixed(Mixture):
 
     def state(self, since: int | None = None) -> dict[str, np.ndarray]:
         """The weights."""
-        return {"weights": self.weights.copy()}
+        return {"weights": self._weights.copy()}
 
     def load(self, parts: Sequence[Arrays]) -> None:
         """Become what wrote the last part."""
         state = parts[-1]
-        self.weights = state["weights"].copy()
+        self._weights = state["weights"].copy()
 
 
 @final
@@ -109,7 +115,12 @@ class Online(Mixture):
             raise SettingError(f"a mixture of {experts} experts; at least 1 is needed")
         self._by_rate = np.full((len(RATES), experts), 1 / experts)
         self._trust = np.full(len(RATES), 1 / len(RATES))
-        self.weights = self._trust @ self._by_rate
+
+    @property
+    def weights(self) -> Float[np.ndarray, " m"]:
+        """Those of each rate, by how much it is trusted."""
+        weights: np.ndarray = self._trust @ self._by_rate
+        return weights
 
     def weights_for(self, context: Float[np.ndarray, " f"]) -> Float[np.ndarray, " m"]:
         """The same in every context."""
@@ -125,7 +136,6 @@ class Online(Mixture):
                 "a word has probability zero under every expert; "
                 "add a uniform expert to the mixture"
             )
-        self.weights = self._trust @ self._by_rate
         return Scored(prob, weights)
 
     def state(self, since: int | None = None) -> dict[str, np.ndarray]:
@@ -137,7 +147,6 @@ class Online(Mixture):
         state = parts[-1]
         self._by_rate = state["by_rate"].copy()
         self._trust = state["trust"].copy()
-        self.weights = self._trust @ self._by_rate
 
 
 def fit_weights(table: Table, *, prior: float = 0.0, rounds: int = 200) -> Float[np.ndarray, " m"]:
