@@ -1,7 +1,9 @@
 import sys
+from types import SimpleNamespace
 
 import pytest
 
+from unbounded.cluster import on_ray
 from unbounded.cluster.engine import Address
 from unbounded.cluster.on_ray import connect
 from unbounded.errors import EngineError, MissingExtra, SettingError
@@ -42,3 +44,14 @@ def test_without_the_extra_one_line_says_so(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingExtra, match=r"pip install 'unbounded\[cluster\]'"):
         connect(Address.parse("ray://local"))
+
+
+def test_a_process_joins_one_cluster_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(on_ray, "ray_module", lambda: SimpleNamespace(is_initialized=lambda: True))
+    monkeypatch.setattr(on_ray, "_joined", "ray://local")
+    connect(Address.parse("ray://local?shards=3"))
+    with pytest.raises(EngineError, match=r"has joined ray://local, and cannot join ray://head:1 "):
+        connect(Address.parse("ray://head:1"))
+    # Somebody else has joined, and knows best.
+    monkeypatch.setattr(on_ray, "_joined", None)
+    connect(Address.parse("ray://head:1"))

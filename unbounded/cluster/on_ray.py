@@ -25,10 +25,20 @@ STORE_BYTES = 200_000_000
 """What `ray://local` may take for arrays on their way; a block's answers are a few megabytes."""
 
 
+_joined: str | None = None
+"""What this process has joined, if it was we who did it."""
+
+
 def connect(address: Address) -> None:
     """Join the cluster, or start one of this process alone; joined already is joined."""
+    global _joined
     ray = ray_module()
     if ray.is_initialized():
+        if _joined not in (None, str(address)):
+            raise EngineError(
+                f"this process has joined {_joined}, and cannot join {address} too; use another "
+                "process for it"
+            )
         return
     address.check()
     # No figures to anybody.
@@ -61,6 +71,7 @@ def connect(address: Address) -> None:
             f"{address} cannot be joined ({' '.join(str(error).split())[:200]}); is this machine a "
             f"node of it? 'ray start --address {address.host}:{address.port}' makes it one"
         ) from error
+    _joined = str(address)
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from unbounded.memory.export import write_table
 from unbounded.memory.file_reading import FilesRead, read_files
 from unbounded.memory.forgetting import Choice
 from unbounded.memory.prediction import Guess, Prediction, explain, predict
-from unbounded.memory.readings import Reading
+from unbounded.memory.readings import Reading, peeked
 from unbounded.memory.sampling import Piece, SamplingParams, after, generate
 from unbounded.model import OnlineModel
 from unbounded.model import Reading as BlockReading
@@ -133,9 +133,8 @@ class Memory:
     def scoring(self, lines: Iterable[Line]) -> Iterator[Reading]:
         """`score` for lines, such as a `Reader`, a block at a time."""
         self.backend.check_usable()
-        model = self.online
-        for block in blocks(read_sentences(lines, self.model.tokenizer), SCORED):
-            reading, model = model.peek(block.words)
+        found = blocks(read_sentences(lines, self.model.tokenizer), SCORED)
+        for reading in peeked(self.online, (block.words for block in found)):
             yield self._kept(reading)
 
     def complete(

@@ -1,7 +1,7 @@
 """What reading or scoring a text gives: the probability of each word just before it came."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import final
 
@@ -9,8 +9,16 @@ import numpy as np
 
 from unbounded.evaluation.metrics import surprise
 from unbounded.mixture import Online
+from unbounded.model import OnlineModel
 from unbounded.model import Reading as BlockReading
 from unbounded.types import Probs, Table
+
+
+def peeked(model: OnlineModel, blocks: Iterable[Sequence[str]]) -> Iterator[BlockReading]:
+    """Score words without learning any of them, a block at a time."""
+    for words in blocks:
+        reading, model = model.peek(words)
+        yield reading
 
 
 @final

@@ -11,7 +11,7 @@ import numpy as np
 
 from unbounded.corpus import SENTENCE_END, Line, Splitter
 from unbounded.memory import Guess, Memory
-from unbounded.memory.readings import NetworkAlone
+from unbounded.memory.readings import NetworkAlone, peeked
 from unbounded.memory.sampling import after
 from unbounded.model import OnlineModel, Reading
 from unbounded.serve.registry import Registry
@@ -168,10 +168,9 @@ class _Lines:
 
 
 def score_blocks(model: OnlineModel, words: list[str]) -> Iterator[Reading]:
-    """Score words without learning any of them, a block at a time; as `Memory.score` does."""
-    for start in range(0, len(words), BLOCK):
-        reading, model = model.peek(words[start : start + BLOCK])
-        yield reading
+    """Score words without learning any of them, a block at a time."""
+    starts = range(0, len(words), BLOCK)
+    return peeked(model, (words[start : start + BLOCK] for start in starts))
 
 
 def scored(memory: Memory, spans: Spans, *, shares: bool) -> dict[str, Any]:
