@@ -71,6 +71,14 @@ def test_keys_are_made_listed_and_removed(tmp_path: Path, run: Run) -> None:
     assert run("keys", "remove", root, made["id"])[0] == 0
     (left,) = json.loads(run("keys", "list", root, "--json", "-")[1])["keys"]
     assert left["memories"] == ["*"]
+    assert "it was the last: nobody is served" in run("keys", "remove", root, left["id"])[2]
+    # What the list says is what a service does.
+    assert f"no keys left: nobody is served until you add one, or delete {root / FILE}" in (
+        run("keys", "list", root)[2].replace("\n", "")
+    )
+    assert json.loads(run("keys", "list", root, "--json", "-")[1]) == {"keys": [], "on": True}
+    (root / FILE).unlink()
+    assert json.loads(run("keys", "list", root, "--json", "-")[1]) == {"keys": [], "on": False}
     for words, line in (
         (("remove", root, "nobody"), "there is no key 'nobody'"),
         (("add", root, "--memory", "../up"), "is no name for a memory"),

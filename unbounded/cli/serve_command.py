@@ -134,15 +134,17 @@ def list_keys(root: Root, json_file: JsonFile = None) -> None:
     from unbounded.serve.keys import Keys
 
     check_targets(json_file)
-    keys = Keys(root).all()
+    there = Keys(root)
+    keys = there.all()
     lines = [
         f"{key.id}  {key.right:5}  {key.created}  {', '.join(key.memories)}  {key.label}".rstrip()
         for key in keys
     ]
     if not keys:
-        say(f"{root} has no keys")
+        say(f"{root} has no keys" + (f" left: {there.to_open()}" if there.on else ""))
     shown = ("id", "label", "memories", "right", "created")
-    tell(json_file, {"keys": [{n: getattr(key, n) for n in shown} for key in keys]}, *lines)
+    told = [{name: getattr(key, name) for name in shown} for key in keys]
+    tell(json_file, {"keys": told, "on": there.on}, *lines)
 
 
 @group.command()
@@ -154,4 +156,4 @@ def remove(root: Root, id: Annotated[str, typer.Argument(metavar="ID", help="As 
     key = keys.remove(id)
     say(f"key {key.id} opens nothing any more")
     if not keys.all():
-        say(f"it was the last: nobody is served until you add one, or delete {keys.path}")
+        say(f"it was the last: {keys.to_open()}")

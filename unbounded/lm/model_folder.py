@@ -153,7 +153,7 @@ def from_transformers(
     """
     lm, pieces = wrapped(network, tokenizer, config)
     text = None if folder is None else kept_pieces(folder, pieces)
-    return Pretrained(lm, pieces.vocabulary, pieces, described(lm, pieces), (), text)
+    return Pretrained(lm, pieces.vocabulary, pieces, described(lm, pieces), (), text, folder)
 
 
 def keep_text(folder: Path, model: Pretrained, text: TrainingText) -> Pretrained:

@@ -218,10 +218,13 @@ def _about(
 
 def _loaded(model: Pretrained | str | Path) -> tuple[Pretrained, str | None]:
     if isinstance(model, Pretrained):
-        return model, None if model.folder is None else str(model.folder.absolute())
-    path = Path(model)
-    # A model by name, such as smollm2, is found by that name and not in some folder.
-    return load_model(path), str(path.absolute() if path.exists() else path)
+        return model, None if model.folder is None else _where(model.folder)
+    return load_model(Path(model)), _where(Path(model))
+
+
+def _where(path: Path) -> str:
+    """What a memory notes down; a model by name, such as smollm2, is found by that name."""
+    return str(path.absolute() if path.exists() else path)
 
 
 def _checked(
@@ -251,7 +254,10 @@ def recorded(folder: Path, where: str | None) -> Path:
         )
     if where is None or not Path(where).exists():
         was = "" if where is None else f" (it was {where!r})"
-        raise StoreError(f"{folder} belongs to a model that is not there{was}; give the model")
+        raise StoreError(
+            f"{folder} belongs to a model that is not there{was}; give the model: "
+            "--model, or model="
+        )
     return Path(where)
 
 

@@ -77,6 +77,10 @@ class Keys:
         """Whether a request needs one now."""
         return self._required or self.path.exists()
 
+    def to_open(self) -> str:
+        """What to do where they are on and none is left."""
+        return f"nobody is served until you add one, or delete {self.path}"
+
     def all(self) -> tuple[Key, ...]:
         """Every key there is now."""
         try:

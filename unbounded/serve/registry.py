@@ -21,7 +21,7 @@ from unbounded.serve.pool import Pool
 from unbounded.serve.refusals import Refused, too_slow
 from unbounded.serve.session import Session
 from unbounded.store.disk import Lock, RealDisk, sync_folder
-from unbounded.store.layout import NAME
+from unbounded.store.layout import NAME, read_about
 
 T = TypeVar("T")
 
@@ -92,6 +92,10 @@ class Registry:
                 found.append(name)
         return sorted(found)
 
+    def of_other_models(self) -> list[str]:
+        """Those that belong to another model than this."""
+        return [name for name in self.names() if self._foreign(name)]
+
     def opened(self) -> dict[str, Session]:
         """Those that are open now."""
         return dict(self._open)
@@ -152,6 +156,13 @@ class Registry:
             await self.pool.run(lambda: delete_folder(self.root, name))
 
     async def _open_session(self, name: str, budget: Budget | None) -> Session:
+        if self._foreign(name):
+            raise Refused(
+                409,
+                "other_model",
+                "that memory belongs to another model than this service has; serve it with that "
+                "one: unbounded serve --model",
+            )
         await self._close_least_used()
         try:
             memory = await self.pool.run(
@@ -181,6 +192,14 @@ class Registry:
             await session.close()
         except (StoreError, OSError) as error:
             self._log(session.name, str(error))
+
+    def _foreign(self, name: str) -> bool:
+        """Whether it says of itself that it belongs to another model."""
+        try:
+            about = read_about(self.root / name)
+        except StoreError:
+            return False  # New, or damaged: to open it says more.
+        return bool(about["model"]["fingerprint"] != self.model.fingerprint)
 
     def _log(self, name: str, line: str) -> None:
         self.observer.log("memory", memory=name, said=line)

@@ -12,7 +12,7 @@ from typing import Any, final
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from unbounded.errors import SettingError
+from unbounded.errors import SettingError, StoreError
 from unbounded.lm import Pretrained
 from unbounded.memory.opening import recorded
 from unbounded.serve.app import create_app
@@ -130,7 +130,7 @@ def serve(
     root.mkdir(parents=True, exist_ok=True)
     keys = chosen_keys(root, host, without_keys=without_keys)
     if keys is not None and keys.on and not keys.all():
-        say(f"no key is left in {root}, so nobody is served: add one, or delete {keys.path}")
+        say(f"no key is left in {root}: {keys.to_open()}")
     _raise_descriptors()
     observer = Observer(quiet=quiet)
     app = create_app(
@@ -143,6 +143,8 @@ def serve(
         hosts={host, socket.gethostname(), *hosts},
         engine=engine,
     )
+    for name in app.registry.of_other_models():
+        say(f"{name} belongs to another model and is not served; serve it with that one (--model)")
     listening = _listen(host, port)
     silence_others()
     server = _Server(server_config(app))
@@ -186,13 +188,24 @@ def _raise_descriptors() -> None:
 
 
 def recorded_model(root: Path) -> Path | None:
-    """The folder of the model that the memories there were made with, if they say."""
-    for folder in sorted(root.iterdir()) if root.is_dir() else []:
-        if (folder / NAME).is_file():
-            where = read_about(folder)["model"]["path"]
-            if where is not None and Path(where).exists():
-                return recorded(folder, where)
+    """The model that the memories there were made with; None where there are none.
+
+    One of ours is taken where it is found; otherwise the first memory says what to give.
+    """
+    refused: StoreError | None = None
+    for folder in _memories(root):
+        try:
+            return recorded(folder, read_about(folder)["model"]["path"])
+        except StoreError as error:
+            refused = refused or error
+    if refused is not None:
+        raise refused
     return None
+
+
+def _memories(root: Path) -> list[Path]:
+    folders = sorted(root.iterdir()) if root.is_dir() else []
+    return [folder for folder in folders if (folder / NAME).is_file()]
 
 
 def _listen(host: str, port: int) -> socket.socket:
