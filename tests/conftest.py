@@ -12,6 +12,7 @@ from hypothesis import settings
 from tests import tiers
 from tests.toy import ToyModel
 from unbounded import _native, derived
+from unbounded.memory import checkpointing
 
 settings.register_profile("check", deadline=None, print_blob=True)
 settings.register_profile("ci", deadline=None, print_blob=True)
@@ -31,6 +32,12 @@ def isa(request: pytest.FixtureRequest) -> Iterator[str]:
 def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """Networks of tests are made up: what follows from one is not kept for another."""
     monkeypatch.setattr(derived, "WORTH_KEEPING", float("inf"))
+
+
+@pytest.fixture(autouse=True)
+def every_memory_is_worth_a_checkpoint(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memories of tests are small; their checkpoints are to be broken all the same."""
+    monkeypatch.setattr(checkpointing, "FEWEST_WORDS", 0)
 
 
 @pytest.fixture

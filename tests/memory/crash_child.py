@@ -58,6 +58,7 @@ def act(memory: Memory, kind: str, document: str) -> None:
 
 
 def main() -> None:
+    checkpointing.FEWEST_WORDS = 0
     # Once with nobody looking, so that a child need not compile.
     warm = Path(sys.argv[1])
     with open_toy(warm) as memory:

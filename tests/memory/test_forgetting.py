@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.memory.texts import local_of, open_toy, some_text, state_of, store_of
 from unbounded.errors import SettingError
-from unbounded.memory import Memory, local
+from unbounded.memory import Memory, checkpointing, local
 from unbounded.store.layout import snapshot_paths
 
 SECRETS = ["zebra", "quokka", "axolotl", "knownzebra"]
@@ -191,3 +191,26 @@ def test_forgetting_reads_again_only_what_came_after_a_snapshot(tmp_path: Path) 
         memory.forget(last=3, show=lambda done, total: told.append((done, total)))
         assert told[-1][0] == told[-1][1] < 60
         assert memory.check(deep=True) == []
+
+
+def test_forgetting_a_few_words_of_a_few_makes_no_file_larger(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkpointing, "FEWEST_WORDS", 512)
+    with open_toy(tmp_path / "m") as memory:
+        for seed, name in enumerate(("one", "two", "three")):
+            memory.read(some_text(5, seed), name)
+        before = len(all_bytes(tmp_path))
+        memory.forget(document="two")
+        memory.compact()
+        assert len(all_bytes(tmp_path)) < before
+        known = state_of(memory)
+    with open_toy(tmp_path / "m") as memory:
+        assert state_of(memory) == known
+        # From so many words on there are checkpoints, as ever.
+        memory.read(some_text(150, 4), "long")
+        memory.forget(document="one")
+        assert snapshot_paths(tmp_path / "m", store_of(memory).generation)
+        known = state_of(memory)
+    with open_toy(tmp_path / "m") as memory:
+        assert state_of(memory) == known

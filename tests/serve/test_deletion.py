@@ -19,7 +19,10 @@ FORKS = """
 import os, sys
 from pathlib import Path
 import unbounded
+from unbounded.memory import checkpointing
 from unbounded.serve.registry import delete_folder
+
+checkpointing.FEWEST_WORDS = 0
 
 def delete(root):
     arm()

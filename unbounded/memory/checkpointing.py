@@ -28,6 +28,10 @@ more. To go by deltas takes a fraction of reading again (docs/log.md)."""
 CLOSING_WORDS = 2_000
 """Words that may be left for the next opening to read again, less than a second."""
 
+FEWEST_WORDS = 512
+"""Words of a memory that is worth a checkpoint, one block: fewer are read again sooner than a state
+is loaded, which has a megabyte or more however little it has read."""
+
 TRIES = 8
 """How often a reader looks for a snapshot that the writer does not remove meanwhile."""
 
@@ -86,6 +90,11 @@ class Checkpointing:
             checkpoints.begin(learned.state())
             self.since_full = 0
 
+    @property
+    def worth(self) -> bool:
+        """Whether there is enough to be read again."""
+        return self._store.catalog.entries >= FEWEST_WORDS
+
     def full(self, learned: LearnedState) -> None:
         """Write all of it, so that the next opening need not read again."""
         try:
@@ -96,7 +105,7 @@ class Checkpointing:
 
     def compact(self, learned: LearnedState) -> None:
         """Compact the store, with a full checkpoint that the next delta leads on from."""
-        self._store.compact(learned.state())
+        self._store.compact(learned.state() if self.worth else None)
         self.since = self.since_full = 0
 
     def close(self, learned: LearnedState | None) -> None:
@@ -104,7 +113,7 @@ class Checkpointing:
         try:
             # To read a few words again is faster than to write.
             few = min(CLOSING_WORDS, self._store.catalog.entries // 50)
-            if learned is not None and self.since > few:
+            if learned is not None and self.worth and self.since > few:
                 self._store.sync()
                 self.delta(learned)
             self._store.checkpoints.reap(wait=True)

@@ -248,7 +248,8 @@ class LocalBackend(Backend):
         if ranges and not dry_run:
             self._judge()
             self._forget(ranges, show)
-            self.snapshot()
+            if self.saving is not None and self.saving.worth:
+                self.snapshot()
         return sum(stop - start for start, stop in ranges)
 
     def _forget(self, ranges: Ranges, show: Show) -> None:
@@ -289,7 +290,7 @@ class LocalBackend(Backend):
         self.check_usable(write=True)
         before = self.store.bytes
         if self.saving is None:
-            self.store.compact({})
+            self.store.compact(None)
         else:
             self.saving.compact(self.learned)
         return before, self.store.bytes

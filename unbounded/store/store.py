@@ -148,10 +148,11 @@ class Store(TextLog, History):
         self.sync()
         self.checkpoints.snapshot(arrays)
 
-    def compact(self, arrays: Mapping[str, np.ndarray]) -> None:
+    def compact(self, arrays: Mapping[str, np.ndarray] | None) -> None:
         """Write a journal without the forgotten words, and the state beside it; then switch.
 
-        The rename of the new journal is the moment at which it counts. `arrays` is the state.
+        The rename of the new journal is the moment at which it counts. `arrays` is the state; None
+        where reading the journal again is less than a checkpoint.
         """
         self.sync()
         self.checkpoints.close()
@@ -171,7 +172,7 @@ class Store(TextLog, History):
                     "look at the disk, then open the memory again"
                 ) from error
 
-    def _write_compacted(self, generation: int, arrays: Mapping[str, np.ndarray]) -> None:
+    def _write_compacted(self, generation: int, arrays: Mapping[str, np.ndarray] | None) -> None:
         """Write that generation beside the present one.
 
         Before the rename the old generation counts, after it the new one, and opening removes the
@@ -183,9 +184,10 @@ class Store(TextLog, History):
         try:
             parts = records_left(self.catalog, self.blocks())
             records, end, checksum = write_journal(disk, temporary, self.about["id"], parts)
-            where, left = snapshot_path(self.folder, generation, records), self.catalog.entries
-            snapshot = Snapshot(where, generation, records, end, left, left, checksum)
-            write_snapshot(disk, snapshot, arrays)
+            if arrays is not None:
+                where, left = snapshot_path(self.folder, generation, records), self.catalog.entries
+                snapshot = Snapshot(where, generation, records, end, left, left, checksum)
+                write_snapshot(disk, snapshot, arrays)
             disk.replace(temporary, path)
             # Here it counts, whatever happens next.
             snapshot = None

@@ -70,7 +70,7 @@ class TextLog(ABC):
         """Write down that words are forgotten, durable when it returns."""
 
     @abstractmethod
-    def compact(self, arrays: Mapping[str, np.ndarray]) -> None:
+    def compact(self, arrays: Mapping[str, np.ndarray] | None) -> None:
         """Be written anew without the forgotten words; `arrays` is the state that goes with it."""
 
     @abstractmethod
@@ -220,7 +220,7 @@ class InProcess(TextLog):
         """Note that words are forgotten."""
         self._append_forgotten(ranges)
 
-    def compact(self, arrays: Mapping[str, np.ndarray]) -> None:
+    def compact(self, arrays: Mapping[str, np.ndarray] | None) -> None:
         """Keep what is left alone."""
         left = list(records_left(self.catalog, self.blocks()))
         self._clear()
