@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import openai
 import pytest
@@ -81,11 +82,63 @@ def test_the_likeliest_others_are_named(official: openai.OpenAI) -> None:
     assert probs.token_logprobs is not None
     tops = probs.top_logprobs or []
     assert len(tops) == len(probs.tokens) == len(probs.token_logprobs) == 5
-    assert all(len(top) == 3 for top in tops)
+    # The likeliest, and the one that stands there.
+    assert all(len(top) in (3, 4) for top in tops)
     # Drawn at temperature zero: each is the likeliest.
     for said, top in zip(probs.token_logprobs[3:], tops[3:], strict=True):
         assert said == pytest.approx(max(top.values()))
-    assert tops[1]["zorble"] == pytest.approx(probs.token_logprobs[1], rel=1e-3)
+    assert tops[1][" zorble"] == pytest.approx(probs.token_logprobs[1], rel=1e-3)
+
+
+def test_tokens_are_among_the_likeliest_as_they_stand_in_the_text(official: openai.OpenAI) -> None:
+    for temperature in (0, 2):
+        answer = official.completions.create(
+            model="zoo",
+            prompt="The zorble ate the grass.\nIt slept, said Mr. Obama",
+            max_tokens=12,
+            echo=True,
+            logprobs=2,
+            temperature=temperature,
+            seed=3,
+            stop="xyz",
+        )
+        probs = answer.choices[0].logprobs
+        assert probs is not None
+        for token, log_prob, top in zip(
+            probs.tokens or [], probs.token_logprobs or [], probs.top_logprobs or [], strict=True
+        ):
+            assert top[token] == pytest.approx(log_prob)
+        assert "".join(probs.tokens or []) == answer.choices[0].text
+
+
+def test_the_best_of_some_are_answered(official: openai.OpenAI) -> None:
+    asked = {"model": "zoo", "prompt": ["The zorble", "America"], "max_tokens": 5, "seed": 1}
+    every = official.completions.create(**asked, n=4, logprobs=0).choices  # type: ignore[call-overload]
+    best = official.completions.create(**asked, n=2, best_of=4).choices  # type: ignore[call-overload]
+    assert [choice.index for choice in best] == [0, 1, 2, 3]
+    for first in (0, 1):
+        four = sorted(every[4 * first :][:4], key=lambda one: -sum(one.logprobs.token_logprobs))
+        assert [one.text for one in best[2 * first :][:2]] == [one.text for one in four[:2]]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"suffix": "."},
+        {"presence_penalty": 0.5},
+        {"frequency_penalty": -1},
+        {"logit_bias": {"50256": -100}},
+        {"best_of": 2, "n": 3},
+        {"best_of": 2, "stream": True},
+    ],
+)
+def test_what_is_not_supported_is_refused_by_name(
+    official: openai.OpenAI, more: dict[str, Any]
+) -> None:
+    with pytest.raises(openai.UnprocessableEntityError, match=f"{next(iter(more))}.*leave it out"):
+        official.completions.create(model="zoo", prompt="x", **more)
+    plain = {"suffix": None, "presence_penalty": 0, "logit_bias": {}, "best_of": 1}
+    official.completions.create(model="zoo", prompt="x", max_tokens=1, **plain)  # type: ignore[call-overload]
 
 
 def test_several_prompts_and_choices(official: openai.OpenAI) -> None:

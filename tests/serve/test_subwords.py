@@ -55,6 +55,8 @@ def test_a_completion_goes_on_with_the_text(zoo: Client, model: Pretrained) -> N
     assert whole.choices[0].text.startswith(" ate")
     assert again.choices[0].text == whole.choices[0].text
     assert whole.usage.prompt_tokens == len(tokens) == len(model.tokenizer.words("The zorble"))
+    probs = echoed.choices[0].logprobs
+    assert all(token in top for token, top in zip(probs.tokens, probs.top_logprobs, strict=True))
     assert echoed.choices[0].text == "The zorble" + echoed.choices[0].logprobs.tokens[-1]
 
 

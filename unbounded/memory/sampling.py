@@ -1,6 +1,6 @@
 """Text generation: words drawn from what a memory knows, one after the other, as text."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
@@ -99,7 +99,7 @@ def generate(
     text is held back until it is known not to be.
     """
     random = np.random.default_rng(sampling.seed)
-    sentence = _since_sentence(before)
+    sentence = since_sentence(before)
     words: list[str] = []
     text, told = "", 0
     held: list[Piece] = []
@@ -113,7 +113,12 @@ def generate(
         shown = [word[:SHOWN] for word in words]
         now = _as_text(splitter, sentence, shown, spaced=spaced)
         log_prob = float(np.log(probs[drawn]))
-        held.append(Piece(now[len(text) :], log_prob, top_words(model, probs, sampling.top)))
+
+        def instead(word: str, shown: list[str] = shown[:-1], text: str = text) -> str:
+            return _as_text(splitter, sentence, [*shown, word[:SHOWN]], spaced=spaced)[len(text) :]
+
+        top = top_texts(model, probs, sampling.top, drawn, now[len(text) :], instead)
+        held.append(Piece(now[len(text) :], log_prob, top))
         text = now
         cut = _first_stop(text, sampling.stop)
         if cut is not None or number == sampling.max_words - 1:
@@ -135,22 +140,33 @@ def follows_space(text: str, splitter: Splitter) -> bool:
     return splitter.parted and (not text or text[-1].isspace())
 
 
-def top_words(model: OnlineModel, probs: Probs, n: int) -> dict[str, float]:
-    """The likeliest words, with the logarithm of how likely each is."""
+def top_texts(
+    model: OnlineModel,
+    probs: Probs,
+    n: int,
+    number: int,
+    said: str,
+    instead: Callable[[str], str],
+) -> dict[str, float]:
+    """The likeliest words, and the one that was `said`, with the logarithm of how likely each is.
+
+    Each as it would stand in the text: `instead` writes another word there. Of two that are written
+    alike the likelier counts.
+    """
     if not n:
         return {}
     best = np.argpartition(-probs, min(n, len(probs) - 1))[:n]
+    if number < len(probs):
+        best = np.union1d(best, [number])
     best = best[np.argsort(-probs[best], kind="stable")]
+    words = model.vocabulary.decode(best)
     found: dict[str, float] = {}
-    for word, log_prob in zip(
-        model.vocabulary.decode(best), np.log(probs[best]).tolist(), strict=True
-    ):
-        # Of two that begin alike, the likelier.
-        found.setdefault("\n" if word == SENTENCE_END else word[:SHOWN], log_prob)
+    for one, word, prob in zip(best.tolist(), words, np.log(probs[best]).tolist(), strict=True):
+        found.setdefault(said if one == number else instead(word), prob)
     return found
 
 
-def _since_sentence(words: Sequence[str]) -> list[str]:
+def since_sentence(words: Sequence[str]) -> list[str]:
     """The words of the sentence that goes on: they decide on quotes and capitals."""
     out: list[str] = []
     for word in reversed(words[-200:]):
@@ -188,7 +204,8 @@ def _cut(held: list[Piece], told: int, end: int, *, stopped: bool) -> Iterator[P
         kept = piece.text[: max(end - told, 0)]
         told += len(piece.text)
         if kept or not stopped:
-            out.append(replace(piece, text=kept))
+            top = {kept if text == piece.text else text: p for text, p in piece.top.items()}
+            out.append(replace(piece, text=kept, top=top))
     last = out.pop() if out else Piece("", 0.0, {})
     yield from out
     yield replace(last, finish="stop" if stopped else "length")

@@ -13,8 +13,8 @@ from fastapi.responses import Response
 
 from unbounded.corpus import Splitter
 from unbounded.memory import Memory, Piece, SamplingParams, generate
-from unbounded.memory.sampling import after, follows_space, top_words
-from unbounded.serve import schemas
+from unbounded.memory.sampling import SHOWN, after, follows_space, since_sentence, top_texts
+from unbounded.serve import openai_schemas as schemas
 from unbounded.serve.answers import score_blocks, tokenized
 from unbounded.serve.limits import Limits
 from unbounded.serve.refusals import Refused
@@ -117,7 +117,7 @@ class Prompt:
         """The prompt's tokens, each with how likely it was, and the likeliest others."""
         at, nothing = 0, Piece("", 0.0, {"": 0.0} if top else {})
         for (log_prob, best), piece, last in zip(
-            _log_probs(memory, self.words, top), self.pieces, self.last, strict=True
+            _log_probs(memory, self.words, self.pieces, top), self.pieces, self.last, strict=True
         ):
             yield from repeat(nothing, last - at)
             at = last + 1
@@ -129,7 +129,7 @@ class Prompt:
 
 
 def _log_probs(
-    memory: Memory, words: list[str], top: int
+    memory: Memory, words: list[str], pieces: list[str], top: int
 ) -> Iterator[tuple[float, dict[str, float]]]:
     if not top:
         for reading in list(score_blocks(memory.online, words)):
@@ -139,6 +139,7 @@ def _log_probs(
     # What else was likely depends on the step, so that it must be asked for step by step. Between
     # two steps the memory may have learned; what it says of the next is what it knows then.
     version: object = None
+    splitter = memory.model.tokenizer
     for step, word in enumerate(words):
         if version != (version := memory.version):
             model = after(memory.online, words[:step])
@@ -147,7 +148,15 @@ def _log_probs(
         reading, then = model.peek([word])
         # From the same row as the likeliest: whoever compares the two finds them equal.
         prob = probs[number] if number < len(probs) else reading.prob[0]
-        yield float(np.log(prob)), top_words(model, probs, top)
+        before = since_sentence(words[:step])
+        at = len(splitter.text(before))
+
+        def instead(word: str, before: list[str] = before, at: int = at) -> str:
+            return splitter.text([*before, word[:SHOWN]])[at:]
+
+        log_prob = float(np.log(prob))
+        best = top_texts(model, probs, top, number, pieces[step], instead)
+        yield log_prob, {pieces[step]: log_prob} | best
         model = then
 
 
@@ -172,7 +181,8 @@ def _check(limits: Limits, body: schemas.CompletionRequest) -> None:
     given = _given(body)
     if sum(map(len, given)) > limits.ask:
         _refuse_length(limits)
-    words = _max_tokens(body) * (body.n or 1) * len(given)
+    choices = body.best_of or body.n or 1
+    words = _max_tokens(body) * choices * len(given)
     if words > 4 * limits.words:
         raise Refused(413, "too_long", f"{words:,} words to write; at most {4 * limits.words}")
 
@@ -181,7 +191,7 @@ def _check_words(limits: Limits, body: schemas.CompletionRequest, prompts: list[
     """Refuse what turns out to be too long: a token can be a long word."""
     if sum(len(piece) for prompt in prompts for piece in prompt.pieces) > limits.ask:
         _refuse_length(limits)
-    words = sum(len(prompt.words) for prompt in prompts) * (body.n or 1)
+    words = sum(len(prompt.words) for prompt in prompts) * (body.best_of or body.n or 1)
     if body.echo and body.logprobs and words > limits.explained:
         raise Refused(
             413,
@@ -225,7 +235,9 @@ class _Request:
         self._tokenizer = registry.model.tokenizer
         self._body = body
         self._prompts = prompts
-        self._choices = body.n or 1
+        self._choices = body.best_of or body.n or 1
+        self._mean: dict[int, float] = {}
+        """Of each choice, the mean log-probability of its words."""
         self._shell = {
             "id": f"cmpl-{secrets.token_hex(12)}",
             "object": "text_completion",
@@ -247,12 +259,15 @@ class _Request:
                     continue
                 assert sampling.seed is not None
                 drawn = replace(sampling, seed=sampling.seed + index)
+                before, total = written, 0.0
                 for piece in generate(
                     memory, self._tokenizer, prompt.words, drawn, spaced=prompt.spaced
                 ):
                     written += 1
+                    total += piece.log_prob
                     yield self._chunk(index, piece, offset)
                     offset += len(piece.text)
+                self._mean[index] = total / (written - before)
         if not body.stream or (body.stream_options or {}).get("include_usage"):
             read = sum(prompt.tokens for prompt in self._prompts)
             usage = {"prompt_tokens": read, "completion_tokens": written}
@@ -276,8 +291,22 @@ class _Request:
         for chunk in chunks:
             for part in chunk["choices"]:
                 by_index.setdefault(part["index"], []).append(part)
-        choices = [self._choice(index, parts) for index, parts in sorted(by_index.items())]
+        kept = [by_index[index] for index in self._best()]
+        choices = [self._choice(index, parts) for index, parts in enumerate(kept)]
         return {**chunks[-1], "choices": choices}
+
+    def _best(self) -> list[int]:
+        """Of each prompt's choices those that are wanted, the likeliest a word first."""
+        every = range(len(self._prompts) * self._choices)
+        if self._choices == (wanted := self._body.n or 1):
+            return list(every)
+        return [
+            index
+            for first in every[:: self._choices]
+            for index in sorted(
+                every[first : first + self._choices], key=lambda one: -self._mean.get(one, 0.0)
+            )[:wanted]
+        ]
 
     def _choice(self, index: int, parts: list[dict[str, Any]]) -> dict[str, Any]:
         probs: dict[str, Any] | None = None

@@ -22,6 +22,7 @@ LABEL = r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]+$"
 
 Name = Annotated[str, Field(pattern=PATTERN, max_length=LONGEST, examples=["notes"])]
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
+Token = Annotated[int, Field(ge=0, lt=2**31, strict=True)]
 
 
 def _in_calendar(time: datetime) -> datetime:
@@ -291,92 +292,3 @@ class Forgotten(BaseModel):
 
     forgotten: int
     entries: int
-
-
-# The first mistake in a list is enough: a hundred thousand of them take seconds to be told.
-Prompts = Annotated[
-    list[Annotated[str, Field(pattern=TEXT)]], Field(min_length=1, max_length=64, fail_fast=True)
-]
-Token = Annotated[int, Field(ge=0, lt=2**31, strict=True)]
-TokenPrompt = Annotated[list[Token], Field(min_length=1, max_length=100_000, fail_fast=True)]
-TokenPrompts = Annotated[list[TokenPrompt], Field(min_length=1, max_length=64, fail_fast=True)]
-
-
-class CompletionRequest(BaseModel):
-    """As the official client sends it; a memory is a model."""
-
-    model: Name
-    prompt: (
-        Annotated[str, Field(pattern=TEXT, examples=["The zorble"])]
-        | Prompts
-        | TokenPrompt
-        | TokenPrompts
-    ) = ""
-    max_tokens: Annotated[int, Field(ge=0, le=256)] | None = 16
-    temperature: Annotated[float, Field(ge=0, le=2)] | None = 1.0
-    top_p: Annotated[float, Field(gt=0, le=1)] | None = 1.0
-    n: Annotated[int, Field(ge=1, le=8)] | None = 1
-    logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
-    echo: bool | None = False
-    stop: (
-        Annotated[str, Field(min_length=1, max_length=200)]
-        | Annotated[list[Annotated[str, Field(min_length=1, max_length=200)]], Field(max_length=16)]
-        | None
-    ) = None
-    seed: Seed | None = None
-    stream: bool | None = False
-    stream_options: dict[str, Any] | None = None
-    user: str | None = None
-
-
-class LogProbs(BaseModel):
-    """Of each token: a word as it stands in the text, with the space before it."""
-
-    tokens: list[str]
-    token_logprobs: list[float]
-    top_logprobs: list[dict[str, float]] | None
-    text_offset: list[int]
-
-
-class Choice(BaseModel):
-    """One completion."""
-
-    text: str
-    index: int
-    logprobs: LogProbs | None
-    finish_reason: str | None
-
-
-class Usage(BaseModel):
-    """Words are the tokens."""
-
-    prompt_tokens: int
-    completion_tokens: int
-    total_tokens: int
-
-
-class Completion(BaseModel):
-    """As the official client reads it."""
-
-    id: str
-    object: str = "text_completion"
-    created: int
-    model: str
-    choices: list[Choice]
-    usage: Usage | None = None
-
-
-class Model(BaseModel):
-    """A memory, as a model."""
-
-    id: str
-    object: str = "model"
-    created: int
-    owned_by: str = "unbounded"
-
-
-class Models(BaseModel):
-    """All that a key may see."""
-
-    object: str = "list"
-    data: list[Model]
