@@ -211,10 +211,10 @@ def _max_tokens(body: schemas.CompletionRequest) -> int:
     return DEFAULT_TOKENS if body.max_tokens is None else body.max_tokens
 
 
-def _sampling(body: schemas.CompletionRequest) -> SamplingParams | None:
-    """How words are drawn; None where none are."""
-    if not (words := _max_tokens(body)):
-        return None
+def sampling(
+    body: schemas.CompletionRequest | schemas.ChatRequest, words: int, top: int
+) -> SamplingParams:
+    """How so many words are drawn, with the likeliest named."""
     stop = body.stop or []
     return SamplingParams(
         words,
@@ -222,8 +222,17 @@ def _sampling(body: schemas.CompletionRequest) -> SamplingParams | None:
         top_p=1.0 if body.top_p is None else body.top_p,
         seed=secrets.randbelow(2**32) if body.seed is None else body.seed,
         stop=(stop,) if isinstance(stop, str) else tuple(stop),
-        top=body.logprobs or 0,
+        top=top,
     )
+
+
+def usage(read: int, written: int) -> dict[str, int]:
+    """How many words there were."""
+    return {
+        "prompt_tokens": read,
+        "completion_tokens": written,
+        "total_tokens": read + written,
+    }
 
 
 class _Request:
@@ -247,18 +256,20 @@ class _Request:
 
     def chunks(self, memory: Memory) -> Iterator[dict[str, Any]]:
         """A chunk a token; the last says how many there were, if that is wanted."""
-        body, sampling, written = self._body, _sampling(self._body), 0
+        body, written = self._body, 0
+        words = _max_tokens(body)
+        drawing = sampling(body, words, body.logprobs or 0) if words else None
         for number, prompt in enumerate(self._prompts):
             for index in range(number * self._choices, (number + 1) * self._choices):
                 offset = 0
                 for piece in prompt.echo(memory, body.logprobs or 0) if body.echo else ():
                     yield self._chunk(index, piece, offset)
                     offset += len(piece.text)
-                if sampling is None:
+                if drawing is None:
                     yield self._chunk(index, Piece("", 0.0, {}, "length"), None)
                     continue
-                assert sampling.seed is not None
-                drawn = replace(sampling, seed=sampling.seed + index)
+                assert drawing.seed is not None
+                drawn = replace(drawing, seed=drawing.seed + index)
                 before, total = written, 0.0
                 for piece in generate(
                     memory, self._tokenizer, prompt.words, drawn, spaced=prompt.spaced
@@ -270,8 +281,7 @@ class _Request:
                 self._mean[index] = total / (written - before)
         if not body.stream or (body.stream_options or {}).get("include_usage"):
             read = sum(prompt.tokens for prompt in self._prompts)
-            usage = {"prompt_tokens": read, "completion_tokens": written}
-            yield self._shell | {"choices": [], "usage": usage | {"total_tokens": read + written}}
+            yield self._shell | {"choices": [], "usage": usage(read, written)}
 
     def _chunk(self, index: int, piece: Piece, offset: int | None) -> dict[str, Any]:
         probs: dict[str, Any] | None = None

@@ -1,6 +1,6 @@
 """Requests and answers as the official client has them; the OpenAPI page is made of this too."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
@@ -13,6 +13,18 @@ Prompts = Annotated[
 ]
 TokenPrompt = Annotated[list[Token], Field(min_length=1, max_length=100_000, fail_fast=True)]
 TokenPrompts = Annotated[list[TokenPrompt], Field(min_length=1, max_length=64, fail_fast=True)]
+
+
+Stop = (
+    Annotated[str, Field(min_length=1, max_length=200)]
+    | Annotated[list[Annotated[str, Field(min_length=1, max_length=200)]], Field(max_length=16)]
+    | None
+)
+
+
+def _only_text(value: Any) -> None:
+    if value and value != {"type": "text"}:
+        _unsupported(value)
 
 
 def _unsupported(value: Any) -> None:
@@ -43,11 +55,7 @@ class CompletionRequest(BaseModel):
     n: Annotated[int, Field(ge=1, le=8)] | None = 1
     logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
     echo: bool | None = False
-    stop: (
-        Annotated[str, Field(min_length=1, max_length=200)]
-        | Annotated[list[Annotated[str, Field(min_length=1, max_length=200)]], Field(max_length=16)]
-        | None
-    ) = None
+    stop: Stop = None
     seed: Seed | None = None
     stream: bool | None = False
     stream_options: dict[str, Any] | None = None
@@ -120,3 +128,82 @@ class Models(BaseModel):
 
     object: str = "list"
     data: list[Model]
+
+
+class TextPart(BaseModel):
+    """Text, as one part of a message."""
+
+    type: Literal["text"]
+    text: Annotated[str, Field(pattern=TEXT)]
+
+
+class Message(BaseModel):
+    """Who says what."""
+
+    role: Annotated[str, Field(pattern="^[a-z]+$", max_length=20, examples=["user"])]
+    content: (
+        Annotated[str, Field(pattern=TEXT, examples=["What did the zorble eat?"])]
+        | Annotated[list[TextPart], Field(max_length=64, fail_fast=True)]
+    )
+
+    @property
+    def text(self) -> str:
+        """All that it says."""
+        if isinstance(self.content, str):
+            return self.content
+        return "".join(part.text for part in self.content)
+
+
+class ChatRequest(BaseModel):
+    """A conversation, as the official client sends it; a memory is a model."""
+
+    model: Name
+    messages: Annotated[list[Message], Field(min_length=1, max_length=256, fail_fast=True)]
+    max_completion_tokens: Annotated[int, Field(ge=1, le=256)] | None = None
+    max_tokens: Annotated[int, Field(ge=1, le=256)] | None = Field(None, description="Older name.")
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = 1.0
+    top_p: Annotated[float, Field(gt=0, le=1)] | None = 1.0
+    n: Annotated[int, Field(ge=1, le=8)] | None = 1
+    logprobs: bool | None = False
+    top_logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
+    stop: Stop = None
+    seed: Seed | None = None
+    stream: bool | None = False
+    stream_options: dict[str, Any] | None = None
+    user: str | None = None
+    presence_penalty: Unsupported = None
+    frequency_penalty: Unsupported = None
+    logit_bias: Unsupported = None
+    tools: Unsupported = None
+    functions: Unsupported = None
+    response_format: Annotated[None, BeforeValidator(_only_text)] = Field(
+        None, description='Not supported, but for {"type": "text"}.'
+    )
+
+
+class ChatReply(BaseModel):
+    """What is said in answer."""
+
+    role: str = "assistant"
+    content: str
+    refusal: None = None
+
+
+class ChatChoice(BaseModel):
+    """One answer."""
+
+    index: int
+    message: ChatReply
+    logprobs: dict[str, Any] | None
+    finish_reason: str
+
+
+class ChatCompletion(BaseModel):
+    """As the official client reads it."""
+
+    id: str
+    object: str = "chat.completion"
+    created: int
+    model: str
+    choices: list[ChatChoice]
+    usage: Usage

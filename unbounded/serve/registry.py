@@ -118,14 +118,14 @@ class Registry:
     @asynccontextmanager
     async def session(self, name: str) -> AsyncIterator[Session]:
         """The memory of that name, opened, and kept open meanwhile."""
-        self._check_there(name)
+        self.check_there(name)
         async with self._opening[name]:
             session = self._open.get(name)
             if session is not None and session.broken and not session.users:
                 await self._close(session)
                 session = None
             if session is None:
-                self._check_there(name)
+                self.check_there(name)
                 session = await self._open_session(name, None)
             session.users += 1
         try:
@@ -147,9 +147,9 @@ class Registry:
 
         What could not be taken away whole is out of sight, and goes at the next start.
         """
-        self._check_there(name)
+        self.check_there(name)
         async with self._opening[name]:
-            self._check_there(name)
+            self.check_there(name)
             session = self._open.get(name)
             if session is not None:
                 await self._close(session)
@@ -204,7 +204,7 @@ class Registry:
     def _log(self, name: str, line: str) -> None:
         self.observer.log("memory", memory=name, said=line)
 
-    def _check_there(self, name: str) -> None:
+    def check_there(self, name: str) -> None:
         """Refuse a name that is none, or of nothing: no lock is kept for it."""
         if checked_name(name) not in self._open and name not in self.names():
             self._check_not_sharded(name)
