@@ -98,7 +98,10 @@ def test_nothing_that_is_asked_breaks_the_service(mode: GenerationMode, locked: 
     if mode is GenerationMode.POSITIVE:
         assert len(asked) == operations > 15
         assert all(
-            statuses & {200, 201} for name, statuses in asked.items() if "DELETE" not in name
+            statuses & {200, 201}
+            for name, statuses in asked.items()
+            # What is deleted is none; this model has no chat template.
+            if "DELETE" not in name and "chat" not in name
         )
     else:
         # An unknown header or query is no mistake, so that some are answered.

@@ -49,7 +49,7 @@ def running(tmp_path_factory: pytest.TempPathFactory, model_folder: Path) -> Ite
 
 
 def sentence_1(running: Running) -> None:
-    """Without a key nothing is served but the page, `/healthz`, `/readyz`, `/metrics` and
+    """Without a key nothing is served but the page, `/docs`, `/healthz`, `/readyz`, `/metrics` and
     `/v1/openapi.json`."""
     # With wrong keys, before the body has come: in test_refusals.py.
     page = running.nobody.get("/v1/openapi.json")
@@ -58,7 +58,7 @@ def sentence_1(running: Running) -> None:
             answer = running.nobody.ask(method.upper(), path.replace("{name}", "ann"))
             assert answer.status_code == (200 if path in SEEN else 401), path
             assert answer.headers.get("www-authenticate", "Bearer") == "Bearer"
-    for path in ("/", "/page/main.js"):
+    for path in ("/", "/docs", "/page/main.js"):
         assert running.nobody.ask("GET", path).status_code == 200
     for token in ("ub_", "x" * 5000):
         assert Client(running.url, token).refused(401, "GET", "/v1/memories") == "bad_key"
@@ -99,6 +99,10 @@ def sentence_3(running: Running) -> None:
             (f"{path}/forget", {"last": 1}),
             ("/v1/memories", {"name": name}),
             ("/v1/completions", {"model": name, "prompt": "x"}),
+            (
+                "/v1/chat/completions",
+                {"model": name, "messages": [{"role": "user", "content": ""}]},
+            ),
         ):
             assert running.ann.refused(403, "POST", where, body) == "not_allowed"
     assert [one["name"] for one in running.ann.get("/v1/memories")["memories"]] == ["ann"]

@@ -18,7 +18,7 @@ from unbounded.serve.refusals import Refused, busy, from_library, stopping
 from unbounded.serve.registry import Registry
 
 ALWAYS = ("/healthz", "/readyz", "/metrics")
-OPEN = (*ALWAYS, "/", "/v1/openapi.json")
+OPEN = (*ALWAYS, "/", "/docs", "/v1/openapi.json")
 """What is served without a key, beside the parts of the page."""
 
 NAMED = re.compile(r"/v1/(?:memories|models)/([^/]*)(?:/([^/]*))?")
