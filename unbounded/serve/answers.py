@@ -213,9 +213,11 @@ def _guess(guess: Guess) -> dict[str, Any]:
     return {"word": guess.word, "prob": guess.prob, "shares": guess.shares, "sources": passages}
 
 
-def documents(memory: Memory) -> list[dict[str, Any]]:
-    """What was read and is left of it, in the order of its first word."""
+def documents(memory: Memory, search: str) -> list[dict[str, Any]]:
+    """What was read under such names and is left of it, in the order of its first word."""
+    search = search.casefold()
     return [
         {"name": one.name[:PATH], "words": one.words, "time": one.time.isoformat()}
         for one in memory.documents()
+        if search in one.name.casefold()
     ]

@@ -19,6 +19,12 @@ from unbounded.serve.security import Context, Name
 from unbounded.serve.streaming import begin_events, begin_pieces, json_answer, streamed
 
 router = APIRouter(prefix="/v1/memories", tags=["memories"])
+PROBED = 1 << 16
+"""Characters that are looked at to see whether a text is one."""
+
+Search = Annotated[
+    str | None, Query(max_length=200, description="What is in their names, whatever its case.")
+]
 Before = Annotated[int | None, Query(ge=0, le=2**31, description="`first` of the answer before.")]
 
 
@@ -66,10 +72,12 @@ async def delete(name: Name, context: Context) -> Any:
 @router.get(
     "/{name}/documents", response_model=schemas.Documents, responses=refusals(404, named=True)
 )
-async def list_documents(name: Name, context: Context, before: Before = None) -> Any:
+async def list_documents(
+    name: Name, context: Context, before: Before = None, search: Search = None
+) -> Any:
     """What it has read, and how much of each is left: the last, or the last before some."""
     registry = context.registry
-    found = await registry.ask(name, documents)
+    found = await registry.ask(name, lambda memory: documents(memory, search or ""))
     last = len(found) if before is None else min(before, len(found))
     first = max(0, last - registry.limits.documents)
     return {"documents": found[first:last], "first": first}
@@ -84,6 +92,7 @@ async def read(name: Name, body: schemas.ReadRequest, context: Context) -> Respo
     """Read a text: durable before the answer; a text once begun is read even if the user leaves."""
     registry = context.registry
     _check_length(body.text, registry.limits.text)
+    _check_text(body.text)
     check_lines(body.text, registry.limits.line)
     events = await begin_events(registry, name, read_text(registry, name, body))
     if body.stream:
@@ -202,6 +211,18 @@ def _check_length(text: str, limit: int) -> None:
         raise Refused(
             413, "too_long", f"a text of {len(text):,} characters; at most {limit:,} are taken here"
         )
+
+
+def _check_text(text: str) -> None:
+    """Refuse what was no text before somebody made characters of it."""
+    start = text[:PROBED]
+    marks = start.count("\ufffd")
+    found = f"{marks:,} broken bytes among {len(start):,} characters"
+    if "\0" in text:
+        found = "NUL bytes"
+    elif marks < 16 or marks <= 0.3 * len(start):
+        return
+    raise Refused(422, "not_text", f"that is not text (it has {found}); send text")
 
 
 def check_lines(text: str, most: int) -> None:

@@ -10,6 +10,9 @@ export class Refused extends Error {
   }
 }
 
+// A file that is no text: found before it is sent.
+export class NotText extends Error {}
+
 export const setKey = (key) => sessionStorage.setItem(KEY, key);
 
 function headers(body) {
@@ -20,12 +23,13 @@ function headers(body) {
   };
 }
 
-async function send(method, path, body, signal) {
+async function send(method, path, body, signal, leaving = false) {
   const answer = await fetch(path, {
     method,
     headers: headers(body),
     body: body === undefined ? undefined : JSON.stringify(body),
     signal,
+    keepalive: leaving,
   });
   if (!answer.ok) {
     const said = await answer.json().catch(() => null);
@@ -35,7 +39,8 @@ async function send(method, path, body, signal) {
 }
 
 export const get = async (path) => (await send("GET", path)).json();
-export const post = async (path, body, signal) => (await send("POST", path, body, signal)).json();
+export const post = async (path, body, signal, leaving) =>
+  (await send("POST", path, body, signal, leaving)).json();
 export const remove = async (path) => (await send("DELETE", path)).json();
 
 export const memoryPath = (name, verb = "") =>

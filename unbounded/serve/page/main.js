@@ -1,16 +1,19 @@
 // The page: what is written is scored as it is typed, learned when asked, forgotten when asked.
 
-import { Refused, events, get, memoryPath, post, remove, setKey } from "./api.js";
+import { NotText, Refused, events, get, memoryPath, post, remove, setKey } from "./api.js";
 import * as curve from "./curve.js";
+import * as documents from "./documents.js";
 import { $, element, latest, number, percent, perplexity, share, size } from "./dom.js";
 import * as editor from "./editor.js";
 import * as why from "./why.js";
 
 const CHOSEN = "unbounded-memory";
+const FIRST = "notes"; // The name of the first memory, unless another is written.
 const draft = $("draft");
 const busy = new Set();
 
 let memory = null;
+let entries = 0;
 
 function say(text) {
   $("status").textContent = text;
@@ -22,7 +25,8 @@ function failed(error) {
     $("key-form").hidden = false;
     $("key").focus();
   }
-  box.textContent = error instanceof Refused ? error.message : "The service cannot be reached.";
+  const told = error instanceof Refused || error instanceof NotText;
+  box.textContent = told ? error.message : "The service cannot be reached.";
   box.hidden = false;
 }
 
@@ -66,13 +70,20 @@ const predict = latest(async (signal) => {
       weigh(longer.weights);
       return;
     }
-    const found = await ask({ text });
-    offer(found.words.filter((one) => one.word !== "</s>"));
+    let found = await ask({ text });
+    // Where a sentence is at its end, the next one begins.
+    const ended = found.words[0]?.word === "</s>" && text.trim();
+    if (ended) found = await ask({ text: `${text}\n` });
+    const capital = ended || !text.trim() || text.endsWith("\n");
+    offer(found.words.filter((one) => one.word !== "</s>")
+      .map((one) => ({ ...one, word: capital ? capitalized(one.word) : one.word })));
     weigh(found.weights);
   } catch (error) {
     if (error.name !== "AbortError") failed(error);
   }
 }, 160);
+
+const capitalized = (word) => word.charAt(0).toUpperCase() + word.slice(1);
 
 // Whoever has moved to a word stays on it when the words are drawn again, or on the first.
 function offer(guesses) {
@@ -83,9 +94,7 @@ function offer(guesses) {
 }
 
 function chip(guess) {
-  const shares = Object.entries(guess.shares);
-  const learned = shares.filter(([name]) => !["static", "uniform"].includes(name));
-  const known = learned.reduce((sum, [, share]) => sum + share, 0) > 0.5;
+  const known = entries > 0 && why.readShare(guess.shares) > 0.5;
   const made = element("button", { type: "button", class: known ? "known" : "" }, guess.word,
     element("small", {}, percent(guess.prob)));
   made.value = guess.word;
@@ -103,7 +112,10 @@ function insert(word, begun = "") {
     return;
   }
   const before = draft.value.slice(0, at);
-  const joint = !before || /\s$/.test(before) || /^[.,;:!?%)\]}'’”]/.test(word) ? "" : " ";
+  // A piece that goes on with a word is shown so, and not written so.
+  const goesOn = word.startsWith("…") && word.length > 1;
+  if (goesOn) word = word.slice(1);
+  const joint = goesOn || !before || /\s$/.test(before) || /^[.,;:!?%)\]}'’”]/.test(word) ? "" : " ";
   draft.setRangeText(joint + word, at, draft.selectionEnd, "end");
   draft.focus();
   changed();
@@ -120,43 +132,32 @@ function weigh(weights) {
   $("weights").replaceChildren(...rows.map(([name, weight]) => {
     const bar = element("progress", { max: 1, value: weight });
     bar.setAttribute("aria-label", why.nameOf(name));
-    return element("div", {}, element("span", {}, why.nameOf(name)), bar,
+    return element("div", { title: why.meaning(name) }, element("span", {}, why.nameOf(name)), bar,
       element("span", {}, share(weight)));
   }));
+  $("experts").replaceChildren(...rows.flatMap(([name]) =>
+    [element("dt", {}, why.nameOf(name)), element("dd", {}, why.meaning(name))]));
+  $("weights").hidden = $("who").hidden = !entries;
+  $("nobody").hidden = entries > 0;
 }
 
 // What the memory holds.
 
 async function look() {
-  const [stats, { documents }] = await Promise.all([
-    get(memoryPath(memory)), get(memoryPath(memory, "documents")),
-  ]);
+  const [stats] = await Promise.all([get(memoryPath(memory)), documents.show(memory)]);
+  entries = stats.entries;
   $("entries").textContent = number(stats.entries);
   $("oov").textContent = number(stats.oov);
   $("bytes").textContent = size(stats.bytes);
-  const items = documents.reverse().slice(0, 200).map((one) => {
-    const button = element("button", { type: "button", class: "quiet" }, "Forget");
-    button.setAttribute("aria-label", `Forget ${one.name}`);
-    button.addEventListener("click", () => forget(one.name, button));
-    return element("li", {}, element("b", {}, one.name),
-      element("span", {}, `${number(one.words)} words`), button);
-  });
-  $("documents").replaceChildren(...(items.length ? items : [element("li", { class: "faint" }, "Nothing yet.")]));
-  return documents;
 }
 
-async function forget(name, button) {
-  button.disabled = true;
-  await guarded(async () => {
-    const { forgotten } = await post(memoryPath(memory, "forget"), { document: name });
-    say(`${name} is forgotten, ${forgotten} words`);
-    why.clear();
-    await look();
-    rescore();
-    predict();
-    $("draft").focus();
-  });
-  button.disabled = false;
+async function forgotten(name, words) {
+  say(`${name} is forgotten, ${words} words`);
+  why.clear();
+  await look();
+  if (!entries) curve.open(memory, 0);
+  rescore();
+  predict();
 }
 
 async function guarded(work) {
@@ -177,10 +178,11 @@ async function nextName() {
 }
 
 async function learn() {
-  if (editor.isEmpty() || memory === null || busy.size) return;
+  if (editor.isEmpty() || busy.size) return;
   $("learn").disabled = true;
   busy.add("learn");
   await guarded(async () => {
+    if (memory === null) await make();
     const body = { text: editor.text(), document: await nextName(), per_word: true };
     const found = await post(memoryPath(memory, "read"), body);
     found.nats.forEach((nats, i) => curve.add(1, nats, found.static_nats[i]));
@@ -195,7 +197,7 @@ async function learn() {
 }
 
 async function readFile(file) {
-  if (memory === null || busy.size) return;
+  if (busy.size) return;
   busy.add("file");
   const name = file.name.replace(/[\x00-\x1f\x7f-\x9f\u2028\u2029]/g, " ").slice(0, 200) || "file";
   $("progress-box").hidden = false;
@@ -203,7 +205,8 @@ async function readFile(file) {
   $("progress").value = 0;
   $("progress-text").textContent = "";
   await guarded(async () => {
-    const text = (await file.text()).replaceAll("\0", "\ufffd");
+    const text = await textOf(file, name);
+    if (memory === null) await make();
     const body = { text, document: name };
     let began = performance.now();
     for await (const event of events(memoryPath(memory, "read"), body)) {
@@ -211,6 +214,7 @@ async function readFile(file) {
       if (event.event === "progress") {
         curve.add(event.block, event.nats, event.static_nats);
         curve.draw();
+        entries = event.entries;
         weigh(event.weights);
         $("progress").value = event.characters / Math.max(text.length, 1);
         $("entries").textContent = number(event.entries);
@@ -227,7 +231,17 @@ async function readFile(file) {
     rescore();
     predict();
   });
+  if ($("progress").value < 1) $("progress-box").hidden = true;
   busy.delete("file");
+}
+
+// Only bytes tell what is text; the service looks at it again.
+async function textOf(file, name) {
+  const bytes = new Uint8Array(await file.arrayBuffer());
+  if (bytes.includes(0)) {
+    throw new NotText(`${name} is not text (it has NUL bytes) and was not read; UTF-8 is needed`);
+  }
+  return new TextDecoder().decode(bytes);
 }
 
 // The shelf.
@@ -248,25 +262,29 @@ async function list(wanted) {
 
 async function choose(name) {
   memory = name;
-  curve.reset();
+  entries = 0;
   why.clear();
   $("chips").replaceChildren();
-  $("delete").disabled = $("learn").disabled = name === null;
+  $("delete").disabled = $("memory").disabled = name === null;
+  $("none").hidden = name !== null;
+  $("new-name").value = name === null ? FIRST : "";
   if (name === null) {
-    say("Make a memory to begin");
+    $("documents").replaceChildren();
+    curve.open(name, 0);
     return;
   }
   localStorage.setItem(CHOSEN, name);
   $("memory").value = name;
   document.title = `${name} · unbounded`;
   await look();
+  curve.open(name, entries);
   rescore();
   predict();
 }
 
-async function make(name) {
+async function make(name = $("new-name").value.trim() || FIRST) {
   await post("/v1/memories", { name });
-  $("new-name").value = "";
+  curve.drop(name);
   await list(name);
   say(`${name} is made`);
   draft.focus();
@@ -312,6 +330,7 @@ function listen() {
     if (memory && confirm(`Delete the memory ${memory}, and all it has read?`)) {
       guarded(async () => {
         await remove(memoryPath(memory));
+        curve.drop(memory);
         await list();
       });
     }
@@ -321,16 +340,10 @@ function listen() {
     setKey($("key").value.trim());
     $("key").value = "";
     $("key-form").hidden = true;
-    guarded(start);
+    guarded(list);
   });
-}
-
-async function start() {
-  await list();
-  if (memory === null) {
-    await make("notes");
-  }
+  documents.listen({ forgotten, failed, say });
 }
 
 listen();
-guarded(start);
+guarded(list);

@@ -1,14 +1,32 @@
-// Why a word was expected, or was not: probabilities, shares, passages.
+// Why a word was expected, or was not: probabilities, shares, passages; and who the experts are.
 
 import { memoryPath, post } from "./api.js";
 import { $, element, latest, percent } from "./dom.js";
 
-const NAMES = {
-  static: "network", uniform: "any word", adapted: "network, adapting", dynamic_head: "network, learning", unigram: "how often",
-  ngram: "same words before", latest: "last 128 words", recent: "last 1,024", unbounded: "all it read",
+const EXPERTS = {
+  static: ["network", "The trained network, which never changes."],
+  adapted: ["network, adapting", "The network with an output layer that learns as it reads."],
+  dynamic_head: ["network, learning", "The network with an output layer that goes on training as it reads."],
+  dynamic: ["network, all learning", "The network with all of its weights learning as it reads."],
+  train_ngram: ["training text", "The words that most often followed these in the text the network was trained on."],
+  spelling: ["spelling", "Words never seen before, by how they are spelled."],
+  uniform: ["any word", "Every word alike: a little for those nobody expects."],
+  unigram: ["how often", "How often each word came in what it has read."],
+  ngram: ["same words before", "What followed the same last words in what it has read."],
+  cache_128: ["last 128 words", "What followed similar places among the last 128 words."],
+  cache_1024: ["last 1,024 words", "What followed similar places among the last 1,024 words."],
+  local: ["last words", "What followed similar places among the last words."],
+  unbounded: ["all it read", "What followed similar places in all that it has ever read."],
 };
 
-export const nameOf = (expert) => NAMES[expert] ?? expert;
+// Those that know nothing but what was read.
+const READ = ["unigram", "ngram", "cache_128", "cache_1024", "local", "unbounded"];
+
+export const nameOf = (expert) => EXPERTS[expert]?.[0] ?? expert;
+export const meaning = (expert) => EXPERTS[expert]?.[1] ?? "";
+
+export const readShare = (shares) =>
+  Object.entries(shares).reduce((sum, [name, share]) => sum + (READ.includes(name) ? share : 0), 0);
 
 const bits = (prob) => `${(-Math.log2(prob)).toFixed(1)} bits`;
 
@@ -27,7 +45,7 @@ function table(word, asked) {
     element("table", { class: "shares" }, element("tbody", {}, ...shares.map(([name, share]) => {
       const meter = element("span", { class: "meter" });
       meter.style.width = `${(10 * share).toFixed(2)}rem`;
-      return element("tr", {}, element("th", { scope: "row" }, nameOf(name)),
+      return element("tr", { title: meaning(name) }, element("th", { scope: "row" }, nameOf(name)),
         element("td", {}, meter), element("td", {}, percent(share)));
     }))),
   );
@@ -42,7 +60,7 @@ function passages(sources) {
 
 export function clear() {
   $("why-title").textContent = "Why?";
-  $("why-body").replaceChildren(element("p", { class: "faint" }, "Point at a word."));
+  $("why-body").replaceChildren(element("p", { class: "faint" }, "Choose a word of your text."));
 }
 
 export const explain = latest(async (signal, memory, word, before, failed) => {
