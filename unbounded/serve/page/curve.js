@@ -53,14 +53,15 @@ function shape(kind, attributes, text) {
 
 // Round numbers between two, few enough to be read: perplexities by ratio, words by difference.
 function ratios(low, high) {
+  let found = [];
   for (const steps of [[1, 1.5, 2, 3, 5, 7], [1, 2, 5], [1, 3], [1]]) {
-    const found = [];
+    found = [];
     for (let ten = 10 ** Math.floor(Math.log10(low)); ten <= high; ten *= 10) {
       found.push(...steps.map((step) => step * ten).filter((one) => one >= low && one <= high));
     }
     if (found.length <= 5) return found;
   }
-  return [];
+  return found.filter((_, i) => i % Math.ceil(found.length / 5) === 0);
 }
 
 function differences(high) {
@@ -72,27 +73,30 @@ function differences(high) {
 export function draw() {
   const label = $("curve-text");
   if (!points.length) {
-    svg.replaceChildren(label);
     label.textContent = "Nothing read on this page yet";
+    svg.removeAttribute("viewBox");
+    svg.replaceChildren(label, shape("text", { x: 14, y: 26 }, label.textContent));
     $("ppl-static").textContent = $("ppl-memory").textContent = "–";
     return;
   }
   const shown = thinned();
   const { width, height } = svg.getBoundingClientRect();
   svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
-  const values = shown.flatMap((point) => [point.memory, point.alone]);
+  // The mean of a few words is anything: the first of many go out of the picture.
+  const steady = shown.filter((point) => point.words >= Math.min(100, total.words / 2));
+  const values = steady.flatMap((point) => [point.memory, point.alone]);
   const low = Math.min(...values) - 0.15;
   const high = Math.max(...values) + 0.15;
   const x = (words) => LEFT + ((width - LEFT - 10) * words) / total.words;
-  const y = (nats) => 6 + ((height - BELOW - 6) * (high - nats)) / (high - low);
+  const y = (nats) => 6 + ((height - BELOW - 6) * (high - Math.min(nats, high))) / (high - low);
   const axes = [
     ...ratios(Math.exp(low), Math.exp(high)).flatMap((one) => [
       shape("line", { x1: LEFT, x2: width - 10, y1: y(Math.log(one)), y2: y(Math.log(one)) }),
       shape("text", { x: LEFT - 6, y: y(Math.log(one)) + 4, class: "end" }, one < 10 ? one : number(one)),
     ]),
     ...differences(total.words).map((one, i, all) => shape("text",
-      { x: x(one), y: height - 5, class: i ? "middle" : "" },
-      i === all.length - 1 && x(one) < width - 40 ? `${number(one)} words` : number(one))),
+      { x: Math.min(x(one), width - 8), y: height - 5, class: i ? (i === all.length - 1 ? "end" : "middle") : "" },
+      i === all.length - 1 ? `${number(one)} words` : number(one))),
   ];
   const line = (name) => {
     const places = shown.map((point) => `${x(point.words).toFixed(1)},${y(point[name]).toFixed(1)}`);

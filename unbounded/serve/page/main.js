@@ -265,7 +265,7 @@ async function choose(name) {
   entries = 0;
   why.clear();
   $("chips").replaceChildren();
-  $("delete").disabled = $("memory").disabled = name === null;
+  for (const one of document.querySelectorAll(".some")) one.hidden = name === null;
   $("none").hidden = name !== null;
   $("new-name").value = name === null ? FIRST : "";
   if (name === null) {
