@@ -107,7 +107,7 @@ def test_the_open_protocol_prints_and_draws_what_it_is(place: Path, tmp_path: Pa
     assert "open protocol" in shown
     assert "bits/char" in shown
     page = (tmp_path / "open.html").read_text()
-    assert "weight of spelling" in page
+    assert '<tr class="spelling"><th scope=row>spelling</th>' in page
     assert "weight of uniform" not in page
 
 
@@ -132,7 +132,7 @@ def test_the_report_and_the_words_are_written(place: Path, tmp_path: Path) -> No
     name = Path(os.fsdecode(os.fsencode(tmp_path) + b"/a\xff.txt"))
     name.write_text((place / "test.txt").read_text())
     shown = said(
-        *("evaluate", place / "model", name, "--every", "1k", *ONE),
+        *("evaluate", place / "model", name, *ONE),
         *("--report", place / "page.html", "--per-token", place / "words.jsonl"),
     )
     assert "static + unbounded cache" in shown

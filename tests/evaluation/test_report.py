@@ -73,10 +73,11 @@ def test_the_page_says_what_was_read_how_and_what_came_out(
         line = re.search(rf'<tr class="{row.name}\b[^>]*>.*?</tr>', page)
         assert line is not None
         assert TITLES[row.name] in line[0]
-        assert f"<td>{row.tally.perplexity:.2f}</td>" in line[0]
-        assert f"<td>{row.tally.bits_per_character:.3f}</td>" in line[0]
+        assert f'<td data-of="perplexity">{row.tally.perplexity:.2f}</td>' in line[0]
+        bits = f"{row.tally.bits_per_character:.3f}"
+        assert f'<td data-of="bits per character">{bits}</td>' in line[0]
         for weight in row.mean_weights:
-            assert f"<td>{weight:.1%}</td>" in line[0]
+            assert f'<td data-of="{TITLES[row.name]}">{weight:.1%}</td>' in page
     best = min(evaluation.rows, key=lambda row: row.tally.perplexity)
     assert re.findall(r'<tr class="(\w+) best">', page) == [best.name]
     for term, value in (
@@ -93,7 +94,7 @@ def test_the_page_says_what_was_read_how_and_what_came_out(
     assert "weights fitted on" not in page
     assert evaluation.gains is not None
     for gain in evaluation.gains.most(20) + evaluation.gains.most(20, lost=True):
-        assert f"<th scope=row>{gain.word}</th><td>{gain.times}</td>" in page
+        assert f'<th scope=row>{gain.word}</th><td data-of="times">{gain.times}</td>' in page
     for band in evaluation.to_json()["rows"][0]["bands"]:
         assert f"<th scope=row>{band}</th>" in page
     # The headline gives the first and the best; and it is the same page every time.
@@ -140,7 +141,7 @@ def test_the_page_asks_no_host_is_well_formed_and_can_be_read_aloud(
     assert tags.named("html") == [{"lang": "en"}]
     assert len(tags.named("svg")) == 2
     assert all(svg["role"] == "img" and svg["aria-label"] for svg in tags.named("svg"))
-    assert len(tags.named("table")) == len(tags.named("caption")) == 5
+    assert len(tags.named("table")) == len(tags.named("caption")) == 6
     assert all(heading["scope"] in ("row", "col") for heading in tags.named("th"))
 
 
@@ -152,7 +153,7 @@ def test_one_row_one_checkpoint_and_a_best_first_row_make_pages_too(
     evaluation.rows[0].tally.nats = float("inf")
     page = page_of(evaluation, tmp_path)
     Tags(page)
-    assert "<td>∞</td>" in page
+    assert '<td data-of="perplexity">∞</td>' in page
     assert ("Which words gained" in page) == (len(rows) > 1)
 
 

@@ -4,9 +4,12 @@ import sys
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
+from playwright.sync_api import Browser, Page
 
+from tests.chromium import browsing
 from tests.serve.running_service import CLIENTS, Client, in_thread
 from unbounded.cli import main
 from unbounded.corpus import Tokenizer, demo_text, read_sentences
@@ -84,3 +87,30 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
         return int(ended.value.code or 0), printed, said
 
     return call
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with browsing() as browser:
+        yield browser
+
+
+@pytest.fixture
+def page(browser: Browser, address: str) -> Iterator[Page]:
+    """A page that looks for trouble: in the console, and in where it goes."""
+    with browser.new_context(viewport={"width": 1280, "height": 900}) as context:
+        page = context.new_page()
+        page.set_default_timeout(60_000)
+        trouble: list[str] = []
+        page.on("console", lambda said: trouble.append(said.text) if said.type == "error" else None)
+        page.on("pageerror", lambda error: trouble.append(str(error)))
+        page.on(
+            "request",
+            lambda asked: (
+                None
+                if urlsplit(asked.url).netloc == urlsplit(address).netloc
+                else trouble.append(asked.url)
+            ),
+        )
+        yield page
+        assert trouble == []

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 from copy import deepcopy
+from pathlib import Path
+from typing import Any
 
 import openai
 import pytest
@@ -12,13 +14,14 @@ from unbounded.errors import CorpusError, ModelError
 from unbounded.lm import Pretrained, TransformerConfig, from_transformers, load_model
 from unbounded.lm.chat_template import chat_words
 from unbounded.lm.subwords import PieceTokenizer
+from unbounded.serve.keys import Keys
 
 TEMPLATE = (
     "{% for one in messages %}{% if one.role == 'tool' %}{{ raise_exception('no') }}{% endif %}"
     "{{ one.role }}: {{ one.content }}<|endoftext|>\n{% endfor %}"
     "{% if add_generation_prompt %}assistant:{% endif %}"
 )
-USER = {"role": "user", "content": "who ate the grass?"}
+USER: Any = {"role": "user", "content": "who ate the grass?"}
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +75,7 @@ def test_a_reply_ends_where_a_special_piece_or_a_stop_text_is(official: openai.O
     for stop in ("zor", ["x", "zor"]):
         (choice,) = official.chat.completions.create(
             model="zoo",
-            messages=[USER],  # type: ignore[list-item]
+            messages=[USER],
             temperature=0,
             max_tokens=20,
             stop=stop,
@@ -84,7 +87,7 @@ def test_a_reply_ends_where_a_special_piece_or_a_stop_text_is(official: openai.O
     for seed in range(20):
         (choice,) = official.chat.completions.create(
             model="zoo",
-            messages=[USER],  # type: ignore[list-item]
+            messages=[USER],
             temperature=2,
             max_tokens=60,
             seed=seed,
@@ -97,7 +100,7 @@ def test_a_reply_ends_where_a_special_piece_or_a_stop_text_is(official: openai.O
 def test_each_token_says_how_likely_it_was(official: openai.OpenAI) -> None:
     (choice,) = official.chat.completions.create(
         model="zoo",
-        messages=[USER],  # type: ignore[list-item]
+        messages=[USER],
         temperature=0,
         max_tokens=5,
         logprobs=True,
@@ -128,12 +131,21 @@ def test_mistakes_are_told_as_the_client_knows_them(official: openai.OpenAI, zoo
     body = {"model": "zoo", "messages": [{"role": "tool", "content": "x"}]}
     assert zoo.refused(422, "POST", "/v1/chat/completions", body) == "bad_value"
     with pytest.raises(openai.NotFoundError, match="no memory"):
-        official.chat.completions.create(model="nobody", messages=[USER])  # type: ignore[list-item]
+        official.chat.completions.create(model="nobody", messages=[USER])
     for more in ({"tools": [{"type": "function"}]}, {"response_format": {"type": "json_object"}}):
         with pytest.raises(openai.UnprocessableEntityError, match="not supported here"):
-            official.chat.completions.create(model="zoo", messages=[USER], **more)  # type: ignore[call-overload]
+            official.chat.completions.create(model="zoo", messages=[USER], **more)
     long = {"model": "zoo", "messages": [{"role": "user", "content": "a" * 100_001}]}
     assert zoo.refused(413, "POST", "/v1/chat/completions", long) == "too_long"
+
+
+def test_a_key_is_for_its_memories_here_too(model: Pretrained, tmp_path: Path) -> None:
+    token = Keys(tmp_path).add("ann", ["ann"], "read")[1]
+    with in_thread(tmp_path, model, keys=Keys(tmp_path)) as url:
+        body = {"model": "bob", "messages": [USER]}
+        assert Client(url).refused(401, "POST", "/v1/chat/completions", body) == "no_key"
+        client = Client(url, token)
+        assert client.refused(403, "POST", "/v1/chat/completions", body) == "not_allowed"
 
 
 def test_the_clients_other_examples_run(official: openai.OpenAI) -> None:
@@ -143,7 +155,7 @@ def test_the_clients_other_examples_run(official: openai.OpenAI) -> None:
     assert text.choices[0].text
     with official.chat.completions.stream(
         model="zoo",
-        messages=[USER],  # type: ignore[list-item]
+        messages=[USER],
         temperature=0,
         stop="zor",
     ) as stream:

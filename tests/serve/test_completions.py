@@ -137,8 +137,8 @@ def test_what_is_not_supported_is_refused_by_name(
 ) -> None:
     with pytest.raises(openai.UnprocessableEntityError, match=f"{next(iter(more))}.*leave it out"):
         official.completions.create(model="zoo", prompt="x", **more)
-    plain = {"suffix": None, "presence_penalty": 0, "logit_bias": {}, "best_of": 1}
-    official.completions.create(model="zoo", prompt="x", max_tokens=1, **plain)  # type: ignore[call-overload]
+    plain: dict[str, Any] = {"suffix": None, "presence_penalty": 0, "logit_bias": {}, "best_of": 1}
+    official.completions.create(model="zoo", prompt="x", max_tokens=1, **plain)
 
 
 def test_several_prompts_and_choices(official: openai.OpenAI) -> None:

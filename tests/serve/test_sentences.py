@@ -99,10 +99,6 @@ def sentence_3(running: Running) -> None:
             (f"{path}/forget", {"last": 1}),
             ("/v1/memories", {"name": name}),
             ("/v1/completions", {"model": name, "prompt": "x"}),
-            (
-                "/v1/chat/completions",
-                {"model": name, "messages": [{"role": "user", "content": ""}]},
-            ),
         ):
             assert running.ann.refused(403, "POST", where, body) == "not_allowed"
     assert [one["name"] for one in running.ann.get("/v1/memories")["memories"]] == ["ann"]

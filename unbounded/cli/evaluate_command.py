@@ -99,7 +99,6 @@ def evaluate(
     ] = "output",
     tokens: int | None = size_or("all", "Words (pieces of a transformer) to read at most."),
     block: int = size("8192", "Words scored at once; the scores do not depend on it."),
-    every: int = size("10k", "Words between two points of the curves."),
     protocol: Annotated[
         str,
         typer.Option(
@@ -171,7 +170,6 @@ def evaluate(
         tokens=tokens,
         first_tokens=first_tokens,
         block=block,
-        every=every,
     )
     model = load_model(model_folder, TransformerConfig(context=context, key=key))
     with ExitStack() as stack:

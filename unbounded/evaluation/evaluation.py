@@ -8,28 +8,12 @@ from typing import Any
 
 from unbounded.corpus import Block, Splitter, Tokenizer
 from unbounded.errors import CorpusError
+from unbounded.evaluation.curves import Checkpoint, Curve, Point
 from unbounded.evaluation.metrics import BANDS, FrequencyBuckets
 from unbounded.evaluation.rows import TITLES, Row, ScoredBlock, Watcher
 from unbounded.evaluation.whole_words import Gains, WordCount
 from unbounded.model import OnlineModel
 from unbounded.types import Probs, Table
-
-
-@dataclass(frozen=True)
-class Point:
-    """One row at a checkpoint: so far, since the last checkpoint, and the weights now."""
-
-    perplexity: float
-    recent_perplexity: float
-    weights: tuple[float, ...]
-
-
-@dataclass(frozen=True)
-class Checkpoint:
-    """Every row after so many words."""
-
-    tokens: int
-    points: dict[str, Point]
 
 
 def progressive(
@@ -96,6 +80,9 @@ class Evaluation:
     tokens: int = 0
     oov: int = 0
     checkpoints: list[Checkpoint] = field(default_factory=list)
+    """At equal distances; `recent` is since the one before."""
+    curve: list[Checkpoint] = field(default_factory=list)
+    """At equal ratios; `recent` is the later half of all words so far."""
     events: list[str] = field(default_factory=list)
     memory: dict[str, float] = field(default_factory=dict)
     gains: Gains | None = None
@@ -115,7 +102,7 @@ class Evaluation:
     ) -> None:
         """Read the whole text; `show` hears how far it is. See `progressive` for the rest."""
         names = [row.name for row in self.rows]
-        counted = WordCount(self.splitter)
+        counted, curve = WordCount(self.splitter), Curve(self.rows)
         pieces = not self.splitter.parted
         more: list[Watcher] = [counted] if pieces else []
         if len(names) > 1:
@@ -133,10 +120,11 @@ class Evaluation:
             blocks,
             self.rows,
             every=every,
-            watchers=[watch, *more, *watchers],
+            watchers=[watch, curve, *more, *watchers],
             buckets=buckets,
             characters=self.splitter.characters,
         )
+        self.curve = curve.points()
         self.words = counted.total if pieces else None
         if self.tokens == 0:
             raise CorpusError("there are no words left to score; give a longer text")

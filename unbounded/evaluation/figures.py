@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from unbounded.errors import MissingExtra
-from unbounded.evaluation.evaluation import Checkpoint
+from unbounded.evaluation.curves import Checkpoint
 from unbounded.evaluation.rows import Row
 from unbounded.files import write_aside
 from unbounded.lm import Progress
@@ -73,7 +73,7 @@ def require_matplotlib() -> None:
 
 
 def perplexity_svg(checkpoints: Sequence[Checkpoint], rows: Sequence[Row], label: str) -> str:
-    """Each row's perplexity against words read: since the last checkpoint, and so far (faint)."""
+    """Each row's perplexity against words read: of late, and so far (faint)."""
     require_matplotlib()
     import matplotlib as mpl
 
@@ -81,16 +81,15 @@ def perplexity_svg(checkpoints: Sequence[Checkpoint], rows: Sequence[Row], label
         figure, axes = _figure()
         words = [checkpoint.tokens for checkpoint in checkpoints]
         marker = "o" if len(words) < 3 else ""
-        shown = len(words) - _ends_in_a_scrap(words)
         for row in rows:
             points = [checkpoint.points[row.name] for checkpoint in checkpoints]
             so_far = [_finite(point.perplexity) for point in points]
             recent = [_finite(point.recent_perplexity) for point in points]
             axes.plot(words, so_far, color=COLORS[row.name], alpha=0.55, linewidth=1)
-            axes.plot(words[:shown], recent[:shown], color=COLORS[row.name], marker=marker)
-        axes.set(ylabel="perplexity", xlim=(0, words[-1]))
+            axes.plot(words, recent, color=COLORS[row.name], marker=marker)
+        axes.set(ylabel="perplexity")
         _ratio_scale(axes)
-        _count_words(axes)
+        _count_words(axes, words)
         return svg_element(figure, "perplexity", label)
 
 
@@ -104,11 +103,11 @@ def weights_svg(checkpoints: Sequence[Checkpoint], row: Row, label: str) -> str:
         words = [checkpoint.tokens for checkpoint in checkpoints]
         weights = [checkpoint.points[row.name].weights for checkpoint in checkpoints]
         if len(words) == 1:  # A single point has no area.
-            words, weights = [0, *words], weights * 2
+            words, weights = [(words[0] + 1) // 2, *words], weights * 2
         axes.stackplot(words, *zip(*weights, strict=True), colors=[COLORS[n] for n in row.experts])
-        axes.set(ylabel="weight", xlim=(0, words[-1]), ylim=(0, 1))
+        axes.set(ylabel="weight", ylim=(0, 1))
         axes.yaxis.set_major_formatter("{x:.0%}")
-        _count_words(axes)
+        _count_words(axes, words)
         return svg_element(figure, "weights", label)
 
 
@@ -159,15 +158,6 @@ def _figure() -> tuple[Any, Any]:
     return figure, figure.subplots()
 
 
-def _ends_in_a_scrap(words: Sequence[int]) -> bool:
-    """Whether the last stretch is too short beside the one before: its noise would look like news.
-
-    >>> _ends_in_a_scrap([1000, 2000, 2100]), _ends_in_a_scrap([1000, 2000, 2900])
-    (True, False)
-    """
-    return len(words) > 2 and 2 * (words[-1] - words[-2]) < words[-2] - words[-3]
-
-
 def _finite(value: float | None) -> float:
     """Leave a gap where there is nothing to draw."""
     return value if value is not None and math.isfinite(value) else math.nan
@@ -188,12 +178,17 @@ def _ratio_scale(axes: Any) -> None:
     axes.yaxis.set_major_formatter("{x:,.0f}" if high > 10 else "{x:,.1f}")
 
 
-def _count_words(axes: Any) -> None:
-    from matplotlib.ticker import EngFormatter, MaxNLocator
+def _count_words(axes: Any, words: Sequence[int]) -> None:
+    """A logarithmic axis of words, from the first point to the last."""
+    from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter
 
-    axes.set_xlabel("words read")
-    axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+    axes.set_xscale("log")
+    alone = 1.5 if len(words) == 1 else 1.0
+    axes.set(xlabel="words read", xlim=(words[0] / alone, words[-1] * alone))
+    few = (1.0, 2.0, 5.0) if words[-1] < 100 * words[0] else (1.0,)
+    axes.xaxis.set_major_locator(LogLocator(subs=few))
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+    axes.xaxis.set_minor_formatter(NullFormatter())
 
 
 def svg_element(figure: Any, name: str, label: str) -> str:

@@ -70,16 +70,17 @@ def write_report(evaluation: Evaluation, path: Path, title: str) -> None:
         headline=escape(headline(evaluation)),
         facts=_facts(evaluation),
         rows=tables.html(_rows_grid(evaluation)),
+        shares=tables.html(_shares_grid(evaluation)),
         row_key=_key({row.name: TITLES[row.name] for row in evaluation.rows}),
         expert_key=_key({name: name for name in last.experts}),
         last=escape(TITLES[last.name]),
         perplexity=perplexity_svg(
-            evaluation.checkpoints,
+            evaluation.curve,
             evaluation.rows,
             "Line chart of perplexity against words read, a line a row. " + headline(evaluation),
         ),
         weights=weights_svg(
-            evaluation.checkpoints,
+            evaluation.curve,
             last,
             f"Area chart of the weights of “{TITLES[last.name]}” against words read. At the end: "
             + weights,
@@ -172,42 +173,46 @@ def _figures(evaluation: Evaluation, row: Row) -> list[str]:
 
 def _rows_grid(evaluation: Evaluation) -> Grid:
     """One line a row; the lowest perplexity is marked."""
-    best, experts = _best_row(evaluation), experts_of(evaluation.rows)
+    best = _best_row(evaluation)
     lines = []
     for row in evaluation.rows:
-        mean = dict(zip(row.experts, row.mean_weights.tolist(), strict=True))
-        weights = (f"{mean[name]:.1%}" if name in mean else "" for name in experts)
-        entries = tuple(map(Entry, (*_figures(evaluation, row), *weights)))
         title, style = TITLES[row.name], row.name
         if row is best:
             title, style = f"{title} ★ best", f"{style} best"
-        lines.append(Line(title, entries, style))
+        lines.append(Line(title, tuple(map(Entry, _figures(evaluation, row))), style))
     a_word = [] if evaluation.words is None else ["perplexity a word"]
     unit = "word" if evaluation.words is None else "piece"
     head = ["row", "perplexity", *a_word, "change", "bits per character", f"µs per {unit}"]
-    head += [f"weight of {name}" for name in experts]
-    title = "The rows, the change against the first, the mean weights"
-    return Grid(title, tuple(head), (Part("", tuple(lines)),))
+    return Grid("The rows, the change against the first", tuple(head), (Part("", tuple(lines)),))
+
+
+def _shares_grid(evaluation: Evaluation) -> Grid:
+    """One line an expert: its mean weight in each row that has it."""
+    means = [
+        dict(zip(row.experts, row.mean_weights.tolist(), strict=True)) for row in evaluation.rows
+    ]
+    lines = [
+        Line(
+            name, tuple(Entry(f"{mean[name]:.1%}" if name in mean else "") for mean in means), name
+        )
+        for name in experts_of(evaluation.rows)
+    ]
+    head = ["mean weight of", *(TITLES[row.name] for row in evaluation.rows)]
+    return Grid("Whom each row believes", tuple(head), (Part("", tuple(lines)),))
 
 
 def _curve_grid(evaluation: Evaluation) -> Grid:
-    """The curves in numbers: perplexity since the last checkpoint, and so far."""
-    step = math.ceil(len(evaluation.checkpoints) / CURVE_LINES)
+    """The curves in numbers."""
+    step = math.ceil(len(evaluation.curve) / CURVE_LINES)
     lines = [
         (
-            f"{checkpoint.tokens:,}",
-            [
-                _perplexity(value)
-                for row in evaluation.rows
-                for point in [checkpoint.points[row.name]]
-                for value in (point.recent_perplexity, point.perplexity)
-            ],
+            f"{point.tokens:,}",
+            [_perplexity(point.points[row.name].recent_perplexity) for row in evaluation.rows],
         )
-        for checkpoint in evaluation.checkpoints[::-1][::step][::-1]
+        for point in evaluation.curve[::-1][::step][::-1]
     ]
-    head = [name for row in evaluation.rows for name in (TITLES[row.name], "so far")]
-    title = "Perplexity since the last checkpoint, and so far"
-    return plain(title, ["words read", *head], lines)
+    head = ["words read", *(TITLES[row.name] for row in evaluation.rows)]
+    return plain("Perplexity of the later half of all words so far", head, lines)
 
 
 def _bands_grid(evaluation: Evaluation) -> Grid:

@@ -147,7 +147,8 @@ def latex(grid: Grid) -> str:
 
 
 def html(grid: Grid) -> str:
-    """A table with headings for lines and columns; can be scrolled where it is too wide."""
+    """A table with headings for lines and columns; each cell has its column's too, so that a style
+    sheet can set them one below the other where many are too wide."""
     head = "".join(f"<th scope=col>{escape(name)}</th>" for name in grid.head)
     bodies = []
     for part in grid.parts:
@@ -160,13 +161,21 @@ def html(grid: Grid) -> str:
             first = f"<th {scope}>{escape(heading)}</th>" if span else ""
             cells = [_decorated(entry, escape, "<strong>{}</strong>") for entry in line.entries]
             columns = zip(grid.head[1:], cells, strict=True)
-            tags = [f"<td{'' if name else ' class=whose'}>{cell}</td>" for name, cell in columns]
+            tags = [
+                f'<td data-of="{escape(name)}">{cell}</td>'
+                if name
+                else f"<td class=whose>{cell}</td>"
+                for name, cell in columns
+            ]
             style = f' class="{escape(line.style)}"' if line.style else ""
             lines.append(f"<tr{style}>{first}{''.join(tags)}</tr>")
         bodies.append("<tbody>\n" + "\n".join(lines) + "\n</tbody>")
+    count = len(grid.head)
+    wide = " many" if count > 8 else " some" if count > 5 else ""
     notes = "".join(f"\n<p class=soft>{escape(note)}</p>" for note in grid.notes)
     return (
-        f'<div class=scroll role=region tabindex=0 aria-label="{escape(grid.title)}"><table>'
+        f'<div class="scroll{wide}" role=region tabindex=0 aria-label="{escape(grid.title)}">'
+        "<table>"
         f"<caption>{escape(grid.title)}</caption>\n<thead><tr>{head}</tr></thead>\n"
         + "\n".join(bodies)
         + f"</table></div>{notes}"
