@@ -82,13 +82,13 @@ export function draw() {
   const shown = thinned();
   const { width, height } = svg.getBoundingClientRect();
   svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
-  // The mean of a few words is anything: the first of many go out of the picture.
+  // The mean of a few words is anything: the first of many are left out.
   const steady = shown.filter((point) => point.words >= Math.min(100, total.words / 2));
   const values = steady.flatMap((point) => [point.memory, point.alone]);
   const low = Math.min(...values) - 0.15;
   const high = Math.max(...values) + 0.15;
   const x = (words) => LEFT + ((width - LEFT - 10) * words) / total.words;
-  const y = (nats) => 6 + ((height - BELOW - 6) * (high - Math.min(nats, high))) / (high - low);
+  const y = (nats) => 6 + ((height - BELOW - 6) * (high - nats)) / (high - low);
   const axes = [
     ...ratios(Math.exp(low), Math.exp(high)).flatMap((one) => [
       shape("line", { x1: LEFT, x2: width - 10, y1: y(Math.log(one)), y2: y(Math.log(one)) }),
@@ -99,7 +99,7 @@ export function draw() {
       i === all.length - 1 ? `${number(one)} words` : number(one))),
   ];
   const line = (name) => {
-    const places = shown.map((point) => `${x(point.words).toFixed(1)},${y(point[name]).toFixed(1)}`);
+    const places = steady.map((point) => `${x(point.words).toFixed(1)},${y(point[name]).toFixed(1)}`);
     if (places.length === 1) places.unshift(places[0].replace(/^[^,]*/, LEFT));
     return shape("polyline", {
       class: name === "alone" ? "static" : "memory", points: places.join(" "),
