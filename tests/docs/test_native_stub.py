@@ -5,13 +5,14 @@ import inspect
 import re
 from pathlib import Path
 
+import unbounded
 from unbounded import _native
 
 
 def stubbed() -> dict[str, tuple[list[str], list[str]]]:
     """By name, the arguments that go by place alone, and those that have a name too."""
     found = {}
-    tree = ast.parse(Path(_native.__file__).with_name("_native.pyi").read_text(encoding="utf-8"))
+    tree = ast.parse(Path(unbounded.__file__).with_name("_native.pyi").read_text(encoding="utf-8"))
     for node in tree.body:
         inside = node.body if isinstance(node, ast.ClassDef) else [node]
         prefix = f"{node.name}." if isinstance(node, ast.ClassDef) else ""
