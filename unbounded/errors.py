@@ -66,6 +66,7 @@ _EXTRAS = {
     "matplotlib": "report",
     "pyarrow": "parquet",
     "pyppmd": "compressors",
+    "pypdf": "pdf",
     **dict.fromkeys(("transformers", "tokenizers", "gguf", "accelerate"), "transformers"),
     "lm_eval": "harness",
     **dict.fromkeys(("kenlm", "pocketsphinx", "pygtrie"), "recognition"),

@@ -128,7 +128,7 @@ def test_a_live_stream_is_read_as_it_comes(tmp_path: Path) -> None:
 
 def test_a_folder_gives_its_text_files_sorted_and_nothing_else(tmp_path: Path) -> None:
     wanted = ["README", "b/a.txt", "b/c.md", "b/d.log.gz", "c.rst", "d.zst", "e.TXT"]
-    for name in [*wanted, ".hidden", ".git/x.txt", "b/data.json", "code.py", "x.tar.gz"]:
+    for name in [*wanted, ".hidden", ".git/x.txt", "b/data.json", "photo.jpg", "x.tar.gz"]:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(name)
     (tmp_path / "b" / "loop").symlink_to(tmp_path)
@@ -165,7 +165,7 @@ def test_where_the_bytes_are_cut_changes_nothing(data: bytes, size: int) -> None
         pieces = [data[at : at + chunk] for at in range(0, len(data), chunk)]
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(reader_module, "read_chunks", lambda *_: iter(pieces))
-            patch.setattr(reader_module, "_refuse_binary", lambda *_: None)
+            patch.setattr(reader_module, "refuse_binary", lambda *_: None)
             patch.setattr(reader_module, "_refuse_wide", lambda *_: None)
             return [line.text for line in reader._lines(source)], reader.replaced
 
@@ -286,10 +286,8 @@ def test_a_path_that_is_not_unicode_still_names_its_document(tmp_path: Path) -> 
 
 @given(st.text(st.sampled_from("ab \t\n"), max_size=60), st.integers(1, 9))
 def test_a_line_that_is_too_long_is_cut_without_losing_a_letter(text: str, longest: int) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reader_module, "LONGEST", longest)
-        reader = Reader([])
-        pieces = list(reader._numbered(text[at : at + 1] for at in range(len(text))))
+    reader = Reader([])
+    pieces = list(reader._numbered((text[at : at + 1] for at in range(len(text))), longest))
     lines = text.split("\n")
     for number, line in enumerate(lines, 1):
         of_line = [piece for n, piece in pieces if n == number]
@@ -304,7 +302,7 @@ def test_a_line_that_is_too_long_is_cut_without_losing_a_letter(text: str, longe
 def test_blanks_at_the_end_of_a_long_line_end_no_document_but_a_long_blank_line_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reader_module, "LONGEST", 1000)
+    monkeypatch.setattr(reader_module, "longest_line", lambda name: 1000)
     blanks = " " * 3000
     (tmp_path / "a").write_text(f"one{blanks}\ntwo\n{blanks}\n{blanks}three\n")
     found = [(line.document[-2:], line.number, line.text.strip()) for line in Reader([tmp_path])]

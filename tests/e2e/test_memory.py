@@ -62,9 +62,16 @@ def test_score_is_better_with_the_memory_and_teaches_nothing(place: Path) -> Non
 
 def test_complete_writes_the_same_for_the_same_seed(place: Path) -> None:
     one, same, other = (
-        said("complete", place / "m", "the zorble", "--seed", seed) for seed in (1, 1, 2)
+        said("complete", place / "m", "the zorble", "--temperature", 1, "--seed", seed)
+        for seed in (1, 1, 2)
     )
     assert one == same != other
+    # Without a temperature, or with the likeliest alone, nothing is drawn.
+    greedy = said("complete", place / "m", "the zorble")
+    assert greedy.startswith("slept.")
+    assert greedy == said(
+        "complete", place / "m", "the zorble", "--temperature", 1, "--top-p", 1e-9
+    )
     assert one.strip()
 
 
@@ -161,6 +168,61 @@ def test_a_file_is_read_once_until_it_changes(place: Path, tmp_path: Path) -> No
     assert (changed["files_replaced"], changed["files_unchanged"]) == (1, 1)
     assert "slept" in said("predict", tmp_path / "m", "the zorble", "-n", 1)
     assert "grass" not in said("predict", tmp_path / "m", "the zorble ate the")
+    (notes / "c.csv").write_text("by,said\nAnn,it rains\n")
+    other = unbounded(*read)
+    assert "left out: 1 .csv (say which field or column: --field NAME)" in other.stderr
+    assert json_of(*read, "--field", "said")["files_new"] == 1
+    changed = json_of(*read)
+    (notes / "b.txt").unlink()
+    assert "b.txt is gone: --prune forgets" in unbounded(*read).stderr
+    pruned = json_of(*read, "--prune")
+    assert pruned["files_gone"] == [str(notes / "b.txt")]
+    assert pruned["entries"] < changed["entries"]
+    changed = pruned
+    names = [one["name"] for one in json_of("memory", "documents", tmp_path / "m")["documents"]]
+    assert names == [str(notes / name) for name in ("a.txt", "c.csv")]
+    assert str(notes / "a.txt") in said("memory", "documents", tmp_path / "m")
     again = json_of(*read, "--again")
     assert again["entries"] == changed["entries"] + again["words"] > changed["entries"]
     assert_fails(["read", tmp_path / "m", notes / "picture.txt"], "is not text")
+
+
+def test_a_pipe_with_a_name_is_read_once(place: Path, tmp_path: Path) -> None:
+    read = ("read", tmp_path / "m", "-", "--document", "log", "--threads", 1, "--json", "-")
+    text = "The zorble slept.\nIt snored.\n"
+
+    def piped(text: str, *more: object) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(said(*read, *more, stdin=text))
+        return found
+
+    assert piped(text, "--model", place / "model")["words"] == 9
+    assert piped(text)["words"] == 0
+    assert piped(f"{text}Loud.\n")["words"] == 3
+    assert piped("Rain.\n")["entries"] == 3
+    assert piped("Rain.\n", "--again")["entries"] == 6
+    assert_fails([*read, "--watch"], "are for files")
+
+
+def test_a_folder_is_watched_until_it_is_interrupted(place: Path, tmp_path: Path) -> None:
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    (notes / "a.txt").write_text("The zorble ate the grass.\n")
+    words = ["read", tmp_path / "m", notes, "--model", place / "model", "--watch"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "unbounded", *map(str, words)],
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    assert process.stderr is not None
+    for line in process.stderr:
+        if "watching" in line:
+            break
+    (notes / "b.txt").write_text("The zorble slept.\n")
+    told = process.stderr.readline() + process.stderr.readline()
+    assert "5 words read; 12 entries" in told
+    process.send_signal(signal.SIGINT)
+    _, rest = process.communicate(timeout=60)
+    assert "stopped: " in rest
+    assert "goes on where it was" in rest
+    assert process.returncode == 130

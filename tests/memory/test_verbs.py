@@ -154,7 +154,7 @@ def test_wrong_types_and_no_words_are_refused_in_one_line(memory: Memory) -> Non
         lambda: memory.read(b"bytes"),  # type: ignore[arg-type]
         lambda: memory.score(7),  # type: ignore[arg-type]
         lambda: memory.read("text", document=3),  # type: ignore[arg-type]
-        lambda: memory.read_files("a.txt"),
+        lambda: memory.read_files([7]),  # type: ignore[list-item]
         lambda: memory.read(" \n "),
         lambda: memory.score(""),
         lambda: memory.predict(n=0),

@@ -52,7 +52,7 @@ def test_reading_says_what_the_library_says(
     with unbounded.open(tmp_path / "m", model) as memory:
         for text in (TEXT, TEXT.upper(), ""):
             path = "/v1/memories/same/read"
-            answer = client.post(path, text=text, document="diary", per_word=True)
+            answer = client.post(path, text=text, document="diary", per_word=True, again=True)
             if not text:
                 assert (answer["words"], answer["perplexity"]) == (0, None)
                 continue
@@ -158,3 +158,32 @@ def test_memories_know_nothing_of_each_other(client: Client) -> None:
     words = client.post(f"{path}/predict", text=QUESTION, n=100)["words"]
     assert "zorble" not in {one["word"] for one in words}
     assert client.get(path)["oov"] == 0
+
+
+def test_a_document_is_read_once_and_replaced_when_it_changes(client: Client) -> None:
+    path = client.make("once")
+    first = client.post(f"{path}/read", text="The zorble slept.\nIt snored.", document="diary")
+    assert first["words"] == 9
+    same = client.post(f"{path}/read", text="The zorble slept.\nIt snored.", document="diary")
+    assert (same["words"], same["entries"]) == (0, 9)
+    more = client.post(
+        f"{path}/read", text="The zorble slept.\nIt snored.\nLoud.", document="diary"
+    )
+    assert (more["words"], more["entries"]) == (3, 12)
+    changed = client.post(f"{path}/read", text="The zorble woke.", document="diary")
+    assert (changed["words"], changed["entries"]) == (5, 5)
+    nothing = client.post(f"{path}/read", text=" ", document="diary")
+    assert (nothing["words"], nothing["entries"]) == (0, 5)
+    again = client.post(f"{path}/read", text="The zorble woke.", document="diary", again=True)
+    assert (again["words"], again["entries"]) == (5, 10)
+    # Without a name it is always read.
+    for entries in (12, 14):
+        assert client.post(f"{path}/read", text="Rain")["entries"] == entries
+
+
+def test_a_picture_is_refused_as_it_is_everywhere(client: Client) -> None:
+    path = client.make("pictures")
+    jpeg = (b"\xff\xd8\xff\xe0 \x10JFIF" + bytes(range(1, 256)) * 9).decode(errors="replace")
+    for text in (jpeg, "%PDF-1.4 x"):
+        assert client.refused(422, "POST", f"{path}/read", {"text": text}) == "not_text"
+    assert client.get(path)["entries"] == 0

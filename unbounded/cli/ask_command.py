@@ -108,10 +108,14 @@ def complete(
     words: Annotated[int, typer.Option(min=1, help="Words to write.")] = 20,
     temperature: Annotated[
         float, typer.Option(min=0, help="0 writes the likeliest words; others are drawn.")
-    ] = 1.0,
+    ] = 0.0,
     top_k: Annotated[
         int | None, typer.Option(min=1, help="Draw from the k likeliest words [default: all].")
     ] = None,
+    top_p: Annotated[
+        float,
+        typer.Option(min=0, max=1, help="Draw from the likeliest words with this probability."),
+    ] = 1.0,
     model: Model = None,
     seed: Seed = 1,
     engine: Engine = None,
@@ -121,5 +125,5 @@ def complete(
     """Go on writing."""
     check_targets(json_file)
     with opened(memory_folder, model, engine=engine, threads=threads) as memory:
-        written = memory.complete(text, words, temperature, top_k, seed)
+        written = memory.complete(text, words, temperature, top_k, seed, top_p=top_p)
     tell(json_file, {"text": text, "completion": written, "seed": seed}, written)

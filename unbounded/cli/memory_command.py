@@ -45,10 +45,24 @@ def stats(
 
 
 @group.command()
+def documents(
+    memory_folder: Folder, model: Model = None, engine: Engine = None, json_file: JsonFile = None
+) -> None:
+    """List what was read: how many words are left of each document, since when, its name."""
+    check_targets(json_file)
+    with opened(memory_folder, model, engine=engine) as memory:
+        found = memory.documents()
+    rows = [{"name": one.name, "words": one.words, "time": one.time.isoformat()} for one in found]
+    lines = [f"{one.words:>12,}  {one.time:%Y-%m-%d %H:%M}  {one.name}" for one in found]
+    tell(json_file, {"documents": rows}, *lines)
+
+
+@group.command()
 def forget(
     memory_folder: Folder,
     document: Annotated[
-        str | None, typer.Option(metavar="NAME", help="What was read under this name.")
+        str | None,
+        typer.Option(metavar="NAME", help="What was read under this name, or from this file."),
     ] = None,
     before: Annotated[
         str | None, typer.Option(metavar="DATE", help="What was read before, as in 2026-11-16.")
@@ -77,8 +91,14 @@ def forget(
         opened(memory_folder, model, engine=engine, write=True) as memory,
         late_meter("reading again") as show,
     ):
+        named = document is None or any(one.name == document for one in memory.documents())
         gone = memory.forget(
-            document, before=when, matching=matching, last=last, dry_run=dry_run, show=show
+            document if named or document is None else Path(document),
+            before=when,
+            matching=matching,
+            last=last,
+            dry_run=dry_run,
+            show=show,
         )
         left = len(memory)
     files = "'unbounded memory compact' empties the files"

@@ -1,14 +1,13 @@
 """`unbounded read`."""
 
-import json
 import math
 import sys
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, final
 
 import typer
 
@@ -30,7 +29,8 @@ from unbounded.console import meter, say, tell
 from unbounded.errors import SettingError
 
 if TYPE_CHECKING:
-    from unbounded.corpus import Line, Sentence, Splitter
+    from unbounded.cli.surprise_lines import SurpriseLines
+    from unbounded.corpus import Sentence
     from unbounded.memory import Memory
     from unbounded.memory.file_reading import FilesRead
     from unbounded.model import Reading
@@ -52,6 +52,21 @@ def read(
     again: Annotated[
         bool, typer.Option("--again", help="Read files once more that have not changed.")
     ] = False,
+    prune: Annotated[
+        bool, typer.Option("--prune", help="Forget what was read of files that are gone.")
+    ] = False,
+    watch: Annotated[
+        bool,
+        typer.Option("--watch", help="Stay, and read what is written there, until Ctrl-C."),
+    ] = False,
+    field: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="What to read of .csv, .tsv (a column) and .jsonl (a field) [default: text, or "
+            "the only one].",
+        ),
+    ] = None,
     surprise: Annotated[
         bool,
         typer.Option(
@@ -71,8 +86,13 @@ def read(
         str, typer.Option(help="What goes first then: age, or surprise (the least surprising).")
     ] = "age",
     document: Annotated[
-        str, typer.Option(metavar="NAME", help="What to call standard input.")
-    ] = "standard input",
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="What to call standard input; what was read under that name before is not read "
+            "again, and replaced if it has changed [default: standard input, always read].",
+        ),
+    ] = None,
     engine: Engine = None,
     when_away: Annotated[
         str,
@@ -91,23 +111,31 @@ def read(
 ) -> None:
     """Read texts into a memory, durably; make it if there is none. `-` follows a pipe.
 
-    A file that has not changed since it was read is passed over; of one that has, what was read
-    before is forgotten first.
+    A file that has not changed since it was read is passed over; of one that has become longer the
+    rest is read; of one that has changed otherwise, what was read before is forgotten first. Text,
+    source code and markup are read as they are, of HTML and PDF their text.
     """
+    from unbounded.cli.surprise_lines import SurpriseLines
     from unbounded.corpus import Reader
     from unbounded.memory import Budget
+    from unbounded.memory.file_reading import changes
+    from unbounded.store.layout import is_new
 
     check_targets(json_file)
     limit = None if budget is None else Budget.parse(budget, policy)
-    if "-" not in texts:
-        # What is not there must not leave a new memory behind.
-        _ = Reader(texts).bytes_total
-    began, words, nats = time.monotonic(), 0, 0.0
     if engine is not None and budget is not None:
         raise SettingError("a memory on shards has no budget; leave --budget out")
+    if (prune or watch) and (engine is not None or "-" in texts):
+        raise SettingError("--prune and --watch are for files, in a memory without shards")
     if engine is None and when_away != "stop":
         raise SettingError("only shards can be away; give --engine, or leave --when-away out")
+    if "-" not in texts and (engine is not None or is_new(memory_folder)):
+        # What is not there must not leave a new memory behind.
+        _ = Reader(texts, field=field).bytes_total
+    began, words, nats = time.monotonic(), 0, 0.0
     kept = f"{memory_folder} keeps all that was acknowledged; nothing has to be repaired"
+    if texts != ["-"]:
+        kept += ", and the same command goes on where it was"
     with stoppable(kept), ExitStack() as stack:
         memory = stack.enter_context(
             opened(
@@ -124,10 +152,7 @@ def read(
             )
         )
         show = None if surprise else stack.enter_context(meter("reading", None))
-        sentences = _SurpriseLines(memory.model.tokenizer) if surprise else None
-        if engine is not None and texts == ["-"]:
-            # Documents are known by name and position, and each pipe is another one.
-            document = f"{document} {datetime.now(UTC).isoformat(timespec='seconds')}"
+        sentences = SurpriseLines(memory.model.tokenizer) if surprise else None
 
         def hear(reading: "Reading") -> None:
             nonlocal words, nats
@@ -138,22 +163,32 @@ def read(
             elif show is not None:
                 show(words, f"perplexity {math.exp(nats / words):,.1f}")
 
-        files = _read(
-            memory, texts, document, sentences, again=again, sharded=engine is not None, hear=hear
-        )
+        way = _Way(memory, sentences, hear, again, prune, field)
+        if texts == ["-"]:
+            way.pipe(document, sharded=engine is not None)
+            files = None
+        elif "-" in texts or engine is not None:
+            # Shards pass over what they have of a document, and may be unavailable.
+            way.all(texts)
+            files = None
+        else:
+            changed = changes(texts, field)
+            files = way.files(texts)
+            if watch:
+                _say_files(files, field, prune=prune)
+                say(f"{memory_folder}: {words:,} words read; watching, Ctrl-C ends it")
+                for _ in changed:
+                    before = words
+                    _say_files(way.files(texts), field, prune=prune)
+                    say(f"{memory_folder}: {words - before:,} words read; {len(memory):,} entries")
         entries = len(memory)
-        if (known := memory.backend.known) and json_file != "-":
+        if known := memory.backend.known:
             say(f"{known:,} words were there already and were passed over")
         waiting = memory.backend.waiting
     seconds = time.monotonic() - began
     perplexity = math.exp(nats / max(words, 1))
     if waiting:
         say(f"{waiting:,} words wait on disk for shards that are away; 'unbounded memory drain'")
-    if files is not None and files.unchanged and json_file != "-":
-        say(
-            f"{len(files.unchanged):,} files have not changed and were passed over; --again reads "
-            "them once more"
-        )
     figures: dict[str, Any] = {
         "words": words,
         "entries": entries,
@@ -163,105 +198,102 @@ def read(
         "words_per_second": words / seconds,
     }
     if files is not None:
+        _say_files(files, field, prune=prune)
         figures |= {
             "files_new": len(files.new),
+            "files_grown": len(files.grown),
             "files_replaced": len(files.replaced),
             "files_unchanged": len(files.unchanged),
+            "files_gone": files.gone,
             "files_left_out": files.left_out,
+            "files_of_other_kinds": dict(files.other_kinds),
         }
     read_now = f"{words:,} words read, perplexity {perplexity:,.1f}" if words else "nothing new"
     line = f"{read_now}; {entries:,} entries"
     tell(json_file, figures, f"{memory_folder}: {line}", err=True)
 
 
-def _read(
-    memory: "Memory",
-    texts: list[str],
-    document: str,
-    sentences: "_SurpriseLines | None",
-    *,
-    again: bool,
-    sharded: bool,
-    hear: "Callable[[Reading], None]",
-) -> "FilesRead | None":
-    """Read a pipe as it comes, or files; of those, what became of each."""
-    from unbounded.corpus import Reader, blocks, read_sentences
-    from unbounded.errors import CorpusError
-    from unbounded.memory.file_reading import read_files
-    from unbounded.memory.pipe import batches
+@final
+@dataclass(frozen=True)
+class _Way:
+    """How texts are read into a memory: a pipe as it comes, files, or both."""
 
-    def read(lines: "Iterable[Line]") -> "Iterator[Reading]":
-        if sentences is None:
-            return memory.follow(lines)
-        come = sentences.noted(read_sentences(lines, memory.model.tokenizer))
-        return memory.take(blocks(come, memory.backend.block))
+    memory: "Memory"
+    surprise: "SurpriseLines | None"
+    hear: "Callable[[Reading], None]"
+    again: bool
+    prune: bool
+    field: str | None
 
-    if texts == ["-"]:
-        # Each batch is durable before a word is said of it.
-        for lines in batches(sys.stdin.fileno(), document):
-            for reading in list(read(lines)):
-                hear(reading)
-        return None
-    if "-" in texts or sharded:
-        # Shards pass over what they have of a document, and may be unavailable.
-        reader = Reader(texts)
-        for reading in read(reader):
-            hear(reading)
+    def take(self, sentences: "Iterable[Sentence]") -> "Iterator[Reading]":
+        """Read sentences."""
+        from unbounded.corpus import blocks
+
+        if self.surprise is not None:
+            sentences = self.surprise.noted(sentences)
+        return self.memory.take(blocks(sentences, self.memory.backend.block))
+
+    def pipe(self, document: str | None, *, sharded: bool) -> None:
+        """Read standard input; each batch is durable before a word is said of it."""
+        from unbounded.corpus import read_sentences
+        from unbounded.memory.pipe import batches
+        from unbounded.memory.rereading import FollowedAgain
+
+        name = document or "standard input"
+        had = None
+        if sharded:
+            # Documents are known by name and position, and each pipe is another one.
+            name = f"{name} {datetime.now(UTC).isoformat(timespec='seconds')}"
+        elif document is not None and not self.again:
+            had = FollowedAgain(self.memory.backend, name)
+        for lines in batches(sys.stdin.fileno(), name):
+            sentences = read_sentences(lines, self.memory.model.tokenizer)
+            for reading in list(self.take(sentences if had is None else had.new(sentences))):
+                self.hear(reading)
+        if had is not None:
+            for reading in list(self.take(had.rest())):
+                self.hear(reading)
+            if had.known:
+                say(f"{had.known:,} words of {name!r} were there already and were passed over")
+
+    def all(self, texts: list[str]) -> None:
+        """Read texts one after the other, whatever was read before."""
+        from unbounded.corpus import Reader, read_sentences
+
+        reader = Reader(texts, field=self.field)
+        for reading in self.take(read_sentences(reader, self.memory.model.tokenizer)):
+            self.hear(reading)
         say_damage(reader)
-        return None
-    found = read_files(memory.backend, read, memory.model.tokenizer, texts, again=again, hear=hear)
-    for name, why in found.left_out.items():
-        if name in texts:
-            raise CorpusError(why)
+
+    def files(self, texts: list[str]) -> "FilesRead":
+        """Read files; a file that was named and cannot be read is an error."""
+        from unbounded.errors import CorpusError
+        from unbounded.memory.file_reading import read_files
+
+        found = read_files(
+            *(self.memory.backend, self.take, self.memory.model.tokenizer, texts),
+            again=self.again,
+            prune=self.prune,
+            column=self.field,
+            hear=self.hear,
+        )
+        for name in texts:
+            if name in found.left_out:
+                raise CorpusError(found.left_out[name])
+        return found
+
+
+def _say_files(files: "FilesRead", field: str | None, *, prune: bool) -> None:
+    """What became of files, if it was not simply that they were read."""
+    from unbounded.corpus.sources import described
+
+    for why in files.left_out.values():
         say(f"left out: {why}")
-    say_broken(found.damaged)
-    return found
-
-
-class _SurpriseLines:
-    """Puts blocks together to sentences again, and prints each with its surprise, as JSON."""
-
-    def __init__(self, splitter: "Splitter") -> None:
-        from unbounded.evaluation.unusual import OnlineQuantile
-
-        self._splitter = splitter
-        self._words: list[str] = []
-        self._nats: list[float] = []
-        self._come: deque[Sentence] = deque()
-        self._quantile = OnlineQuantile()
-
-    def noted(self, sentences: "Iterable[Sentence]") -> "Iterator[Sentence]":
-        """The same sentences, of which it is noted where they stand."""
-        for sentence in sentences:
-            self._come.append(sentence)
-            yield sentence
-
-    def add(self, reading: "Reading") -> None:
-        from unbounded.corpus import SENTENCE_END
-
-        for word, prob in zip(reading.words, reading.prob.tolist(), strict=True):
-            self._words.append(word)
-            self._nats.append(-math.log(prob))
-            if word == SENTENCE_END:
-                self._print()
-                self._words, self._nats = [], []
-        sys.stdout.flush()
-
-    def _print(self) -> None:
-        # What was there already is passed over, and not said.
-        while self._come and self._come[0].words != tuple(self._words):
-            self._come.popleft()
-        source = self._come.popleft() if self._come else None
-        mean = sum(self._nats) / len(self._nats)
-        most = max(range(len(self._nats)), key=self._nats.__getitem__)
-        quantile = self._quantile.add(mean)
-        figures = {
-            "document": None if source is None else source.document,
-            "line": None if source is None else source.line,
-            "nats": round(mean, 3),
-            "quantile": None if quantile is None else round(quantile, 4),
-            "word": self._splitter.shown(self._words[most]),
-            "word_nats": round(self._nats[most], 3),
-            "text": self._splitter.text(self._words[:-1]),
-        }
-        typer.echo(json.dumps(figures, ensure_ascii=False))
+    if files.other_kinds:
+        say(f"left out: {described(files.other_kinds, field)}")
+    say_broken(files.damaged)
+    for name in files.gone:
+        say(f"{name} is gone: " + ("forgotten" if prune else "--prune forgets what was read of it"))
+    if files.unchanged:
+        passed = f"{len(files.unchanged):,} files have not changed and were passed over"
+        say(f"{passed}; --again reads them once more")

@@ -1,20 +1,19 @@
 """Files to lines: streamed in order, in constant memory, whatever the files hold."""
 
 import codecs
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import final
 
-from unbounded.corpus.sources import Source, find_sources, read_chunks
+from unbounded.corpus.formats import PDF, Numbered, ending, longest_line, pdf_text, text_of
+from unbounded.corpus.plain_text import PROBED, refuse_binary, why_not_text
+from unbounded.corpus.sources import STDIN, Source, find_sources, read_chunks
 from unbounded.errors import CorpusError, SettingError
 
-LONGEST = 1 << 20
-"""A longer line is given in pieces of at most this many characters, under the same number."""
-
 _MARK = "\ufffd"
-_PROBED = 1 << 16
 _SPACES = " \t\r\x0b\x0c\x85\xa0\u2028\u2029\u3000"
 _WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
 
@@ -36,6 +35,8 @@ Text = str | Path | Iterable[str | Path] | Iterable[Line]
 class Reader:
     """The lines of files, folders and `-`, in order; blank lines are left out.
 
+    HTML gives its text, PDF the text of its pages, a table or lines of JSON their `field`; all else
+    is plain text. How many files of folders are of a kind that is not read is in `left_out`.
     Each path is read as often as it is given, and the counts are those of the latest reading.
     A file or a blank line ends a document. Only a line feed ends a line, with or without a carriage
     return. Broken UTF-8 and stray NUL bytes become U+FFFD and are counted in `replaced`, by file in
@@ -54,14 +55,18 @@ class Reader:
     (1, True)
     """
 
-    def __init__(self, paths: str | Path | Sequence[str | Path]) -> None:
+    def __init__(
+        self, paths: str | Path | Sequence[str | Path], *, field: str | None = None
+    ) -> None:
         self._paths = [paths] if isinstance(paths, str | Path) else list(paths)
         for path in self._paths:
             if not isinstance(path, str | Path):
                 raise SettingError(
                     f"{path!r} is no path but {type(path).__name__}; give str or Path, or a list"
                 )
+        self.field = field
         self.files = 0
+        self.left_out: Counter[str] = Counter()
         self.bytes_read = 0
         self.cut = 0
         self.damaged: dict[str, int] = {}
@@ -75,7 +80,7 @@ class Reader:
     def bytes_total(self) -> int | None:
         """How many bytes, as they lie on disk, there are to read; None if a pipe is among them."""
         total = 0
-        for source in find_sources(self._paths):
+        for source in find_sources(self._paths, self.field):
             if source.size is None:
                 return None
             total += source.size
@@ -84,7 +89,8 @@ class Reader:
     def __iter__(self) -> Iterator[Line]:
         # All paths are looked at before the first is read: a typing error in the last one should
         # not show after an hour.
-        sources = find_sources(self._paths)
+        self.left_out = Counter()
+        sources = find_sources(self._paths, self.field, self.left_out)
         self.files = self.bytes_read = self.cut = 0
         self.damaged = {}
         empty = True
@@ -103,7 +109,7 @@ class Reader:
     def _lines(self, source: Source) -> Iterator[Line]:
         document, documents, between = source.name, 1, False
         started = False
-        for number, text in self._numbered(self._texts(source)):
+        for number, text in self._text_of(source):
             if not text or text.isspace():
                 between = started
                 continue
@@ -113,7 +119,14 @@ class Reader:
             started = True
             yield Line(document, number, text)
 
-    def _numbered(self, texts: Iterator[str]) -> Iterator[tuple[int, str]]:
+    def _text_of(self, source: Source) -> Numbered:
+        """Numbered lines of the text in a file, whatever its format."""
+        if source.path != STDIN and ending(source.path) == PDF:
+            return pdf_text(source.name, read_chunks(source, self._count))
+        lines = self._numbered(self._texts(source), longest_line(source.name))
+        return text_of(source.name, lines, self.field)
+
+    def _numbered(self, texts: Iterator[str], longest: int) -> Iterator[tuple[int, str]]:
         """Put pieces of text together to lines; a line too long to hold comes in pieces."""
         number = 1
         parts: list[str] = []
@@ -123,11 +136,11 @@ class Reader:
             parts.append(first)
             length += len(first)
             # Only here can a line be too long: those that lie within one piece of text are shorter.
-            while length > LONGEST:
+            while length > longest:
                 # Without blanks at its start, there is something before every place to cut.
                 line = "".join(parts).lstrip()
-                if len(line) > LONGEST:
-                    at = _last_space(line)
+                if len(line) > longest:
+                    at = _last_space(line, longest)
                     yield number, line[:at]
                     line, cut = line[at:], True
                     self.cut += 1
@@ -161,8 +174,8 @@ class Reader:
             if marks:
                 decoded = (held + chunk)[: len(held) + len(chunk) - len(still_held)]
                 marks -= decoded.count(_MARK.encode())
-            if seen < _PROBED:
-                _refuse_binary(source, text, marks)
+            if seen < PROBED:
+                refuse_binary(source.name, text, marks)
             self._replace(source, marks + text.count("\0"))
             yield text.replace("\0", _MARK)
             seen += len(chunk)
@@ -199,15 +212,15 @@ def as_lines(text: Text) -> Iterable[Line]:
 
 def lines_of(text: str, document: str, first: int) -> list[Line]:
     """The lines of a text under a name; refuses what is no text."""
-    if "\0" in text:
-        raise CorpusError(f"{document!r} is not text (it has NUL bytes); give text")
+    if (found := why_not_text(text) or ("NUL bytes" if "\0" in text else None)) is not None:
+        raise CorpusError(f"{document!r} is not text (it has {found}); give text")
     return [Line(document, number, line) for number, line in enumerate(text.split("\n"), first)]
 
 
-def _last_space(text: str) -> int:
+def _last_space(text: str, longest: int) -> int:
     """Find where to cut a text that is too long; within a word only if there is no space."""
-    at = max(text.rfind(space, 1, LONGEST + 1) for space in _SPACES)
-    return at if at > 0 else LONGEST
+    at = max(text.rfind(space, 1, longest + 1) for space in _SPACES)
+    return at if at > 0 else longest
 
 
 def _refuse_wide(source: Source, start: bytes) -> None:
@@ -216,16 +229,3 @@ def _refuse_wide(source: Source, start: bytes) -> None:
             f"{source.name} is UTF-16 or UTF-32; UTF-8 is needed; convert it with: "
             "iconv -f UTF-16 -t UTF-8"
         )
-
-
-def _refuse_binary(source: Source, text: str, marks: int) -> None:
-    if "\0" in text:
-        found = "NUL bytes"
-    elif marks >= 16 and marks > 0.3 * len(text):
-        found = f"{marks} broken bytes among the first {len(text)} characters"
-    else:
-        return
-    raise CorpusError(
-        f"{source.name} is not text (it has {found}); UTF-8 is needed, plain or packed by gzip, "
-        "bzip2, xz or zstd; convert it or leave it out"
-    )

@@ -70,6 +70,10 @@ class Sentence:
     document: str
     line: int
 
+    def after(self, count: int) -> "Sentence":
+        """What follows the first words, so many."""
+        return Sentence(self.words[count:], self.document, self.line) if count else self
+
 
 @dataclass(frozen=True, slots=True)
 class Block:

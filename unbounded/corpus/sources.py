@@ -8,19 +8,18 @@ import os
 import stat
 import sys
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import zstandard
 
+from unbounded.corpus.formats import ending, why_left_out
 from unbounded.errors import CorpusError
 
 STDIN = "-"
-TEXT_SUFFIXES = frozenset(["", ".txt", ".text", ".md", ".rst", ".log"])
-"""What is read from a folder; a file that is named is read whatever it is called."""
-COMPRESSED_SUFFIXES = frozenset([".gz", ".bz2", ".xz", ".zst"])
 CHUNK = 1 << 18
 """No piece of what is read is longer than this, packed or unpacked."""
 
@@ -39,12 +38,19 @@ class Source:
     size: int | None
 
 
-def find_sources(paths: Sequence[str | Path]) -> list[Source]:
-    """Give what is to be read, in order: each path as given, each folder's text files sorted."""
-    return [source for path in paths for source in _sources(os.fspath(path))]
+def find_sources(
+    paths: Sequence[str | Path], field: str | None = None, left_out: Counter[str] | None = None
+) -> list[Source]:
+    """Give what is to be read, in order: each path as given, each folder's text files sorted.
+
+    `left_out` is told how many files of folders are of which other kind; of those kinds that hold
+    fields, only what has a `field` named is read. A file that is named is read whatever it is.
+    """
+    out = Counter() if left_out is None else left_out
+    return [source for path in paths for source in _sources(os.fspath(path), field, out)]
 
 
-def _sources(path: str) -> Iterator[Source]:
+def _sources(path: str, field: str | None, left_out: Counter[str]) -> Iterator[Source]:
     if path == STDIN:
         yield Source(path, path, None)
         return
@@ -54,13 +60,31 @@ def _sources(path: str) -> Iterator[Source]:
         return
     found = False
     for inside in _walk(path):
+        if why_left_out(inside, field) is not None:
+            left_out[ending(inside)] += 1
+            continue
         found = True
         yield Source(_shown(inside), inside, _status(inside).st_size)
     if not found:
+        there = described(left_out, field) or "it is empty"
         raise CorpusError(
-            f"{_shown(path)} is a folder without text; files ending in .txt .text .md .rst .log or "
-            "in nothing (plain or .gz .bz2 .xz .zst) are needed; name other files one by one"
+            f"{_shown(path)} is a folder without text ({there}); text, source code, HTML (plain "
+            "or .gz .bz2 .xz .zst) are needed; name other files one by one"
         )
+
+
+def described(left_out: Mapping[str, int], field: str | None) -> str:
+    """How many files of which kind were left out, and what would help.
+
+    >>> described({".jpg": 2, ".csv": 1}, None)
+    '2 .jpg (to read one as plain text, name it), 1 .csv (say which field or column: --field NAME)'
+    """
+    kinds: dict[str, list[str]] = {}
+    for kind, count in sorted(left_out.items(), key=lambda item: -item[1]):
+        kinds.setdefault(why_left_out(kind and f"x{kind}", field) or "", []).append(
+            f"{count:,} {kind}"
+        )
+    return ", ".join(f"{' '.join(some)} ({why})" for why, some in kinds.items())
 
 
 def _walk(folder: str) -> Iterator[str]:
@@ -70,7 +94,7 @@ def _walk(folder: str) -> Iterator[str]:
         entry = left.pop()
         if entry.is_dir(follow_symlinks=False):
             left += _entries(entry.path)
-        elif entry.is_file() and _looks_like_text(Path(entry.name)):
+        elif entry.is_file():
             yield entry.path
 
 
@@ -89,12 +113,6 @@ def _status(path: str) -> os.stat_result:
         return os.stat(path)
     except (OSError, ValueError) as error:
         raise _unreadable(path, error) from None
-
-
-def _looks_like_text(name: Path) -> bool:
-    if name.suffix.lower() in COMPRESSED_SUFFIXES:
-        name = name.with_suffix("")
-    return name.suffix.lower() in TEXT_SUFFIXES
 
 
 def read_chunks(source: Source, on_read: Callable[[int], None]) -> Iterator[bytes]:

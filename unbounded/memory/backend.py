@@ -11,12 +11,17 @@ import numpy as np
 from unbounded.corpus import Block
 from unbounded.memory.forgetting import Choice
 from unbounded.model import OnlineModel, Reading
+from unbounded.store.catalog import FileNote
 
 Show = Callable[[int, int], None]
 """Told how many words were read again, and of how many."""
 
 Rows = tuple[Sequence[str], Sequence[str], np.ndarray, float]
 """Words, the document and line of each, and when they were read."""
+
+
+Placed = tuple[str, int, str]
+"""A word, behind its document and line."""
 
 
 def unheard(done: int, total: int) -> None:
@@ -62,6 +67,9 @@ class Backend(ABC):
 
     events: list[str]
     """What happened that somebody should hear of."""
+
+    appends: bool
+    """Whether a document can go on after others were read."""
 
     @property
     @abstractmethod
@@ -132,12 +140,19 @@ class Backend(ABC):
         """Be as if some words had never been read; how many. Durable when it returns."""
 
     @abstractmethod
-    def files(self) -> Mapping[str, str]:
-        """The checksum of each file that was read to its end and is still whole."""
+    def words_of(self, name: str) -> Iterable[Placed]:
+        """What is left of the documents under a name, in the order it was read."""
 
     @abstractmethod
-    def note_file(self, name: str, checksum: str, words: int) -> None:
-        """A file of so many words was just read to its end."""
+    def files(self) -> Mapping[str, FileNote]:
+        """Files that were read to their end and of which something is left.
+
+        One that is not whole any more has no checksum.
+        """
+
+    @abstractmethod
+    def note_file(self, name: str, note: FileNote) -> None:
+        """A file was just read to its end."""
 
     @abstractmethod
     def compact(self) -> tuple[int, int]:

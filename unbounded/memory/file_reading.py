@@ -1,17 +1,23 @@
 """Reading files again and again: what has not changed is skipped, what has is replaced."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from unbounded.corpus import Line, Reader, Splitter
-from unbounded.corpus.sources import STDIN, find_sources
+from unbounded.corpus import Reader, Sentence, Splitter, read_sentences
+from unbounded.corpus.formats import JSON_LINES, TABLES, ending
+from unbounded.corpus.sources import STDIN, Source, find_sources
 from unbounded.errors import CorpusError, SettingError
 from unbounded.evaluation.metrics import Tally, surprise
 from unbounded.memory.backend import Backend, unheard
 from unbounded.memory.forgetting import Choice, is_part_of
+from unbounded.memory.rereading import known_words, unread
 from unbounded.model import Reading
+from unbounded.store.catalog import FileNote
 
 _CHUNK = 1 << 20
 
@@ -21,11 +27,17 @@ class FilesRead:
     """Which files were read, and what became of the others."""
 
     new: list[str] = field(default_factory=list)
+    grown: list[str] = field(default_factory=list)
+    """They begin with what was read of them before: only the rest was read."""
     replaced: list[str] = field(default_factory=list)
     """They had changed: what was read of them before is forgotten."""
     unchanged: list[str] = field(default_factory=list)
+    gone: list[str] = field(default_factory=list)
+    """They were read before and are no more; forgotten if that was asked for."""
     left_out: dict[str, str] = field(default_factory=dict)
     """Files that could not be read, and why."""
+    other_kinds: Counter[str] = field(default_factory=Counter)
+    """How many files of folders are of a kind that is not read, by the ending of their names."""
     damaged: dict[str, int] = field(default_factory=dict)
     """Broken bytes that were read as U+FFFD, by file."""
     tally: Tally = field(default_factory=Tally)
@@ -42,75 +54,184 @@ class FilesRead:
         return self.tally.perplexity if self.words else float("nan")
 
 
+@dataclass(frozen=True)
+class _Due:
+    """A file that is to be read: where, what it was, and how much of it is there already."""
+
+    source: Source
+    path: str
+    checksum: str
+    known: int
+
+
 def read_files(
     backend: Backend,
-    follow: Callable[[Iterable[Line]], Iterator[Reading]],
+    take: Callable[[Iterable[Sentence]], Iterator[Reading]],
     splitter: Splitter,
     paths: Sequence[str | Path],
     *,
     again: bool = False,
+    prune: bool = False,
+    column: str | None = None,
     hear: Callable[[Reading], None] = lambda reading: None,
 ) -> FilesRead:
     """Read what is new or has changed; the old versions are forgotten together, before.
 
-    With `again` all is read, and nothing forgotten. `hear` is told each block as it is read.
+    With `again` all is read, and nothing forgotten; with `prune` what was read of files that are
+    gone is forgotten too. `column` is the field of tables and lines of JSON. `hear` is told each
+    block as it is read.
     """
     backend.check_usable(write=True)
     noted, found = backend.files(), FilesRead()
     known = [document.name for document in backend.documents()]
-    due: dict[str, tuple[str, str]] = {}
-    for name, path in _sources(paths).items():
+    found.gone.extend(_gone(paths, noted))
+    due: dict[str, _Due] = {}
+    gone = {name: noted[name] for name in found.gone}
+    there = [path for path in paths if os.path.lexists(_real(path)) or not any(_gone([path], gone))]
+    for name, path, source in _named(there, noted, column, found.other_kinds):
         try:
-            checksum = _checksum(path)
+            checksum = _checksum(source.path, column)
         except OSError as error:
             found.left_out[name] = error.strerror or str(error)
             continue
-        if not again and noted.get(name) == checksum:
+        if not again and name in noted and noted[name].checksum == checksum:
             found.unchanged.append(name)
-        elif (why := _unreadable(path)) is not None:
-            # Known before anything is forgotten for it.
-            found.left_out[name] = why
-        else:
-            due[name] = path, checksum
-            old = not again and any(is_part_of(one, name) for one in known)
-            (found.replaced if old else found.new).append(name)
-    if found.replaced:
-        choice = Choice(documents=tuple(found.replaced))
-        backend.forget(choice, dry_run=False, show=unheard)
-    for name, (path, checksum) in due.items():
-        reader, before = Reader([path]), found.words
-        for block in follow(reader):
+            continue
+        old = not again and any(is_part_of(one, name) for one in known)
+        try:
+            # Known to be text before anything is forgotten for it.
+            reader = Reader([source.path], field=column)
+            sentences = _sentences(name, source, reader, splitter)
+            had = known_words(backend.words_of(name) if old else (), sentences)
+            had = had if backend.appends else None
+        except CorpusError as error:
+            found.left_out[name] = str(error)
+            continue
+        due[name] = _Due(source, path, checksum, had or 0)
+        kind = found.new if not old else found.replaced if had is None else found.grown
+        kind.append(name)
+    if to_go := [*found.replaced, *(found.gone if prune else ())]:
+        backend.forget(Choice(documents=tuple(to_go)), dry_run=False, show=unheard)
+    for name, one in due.items():
+        reader = Reader([one.source.path], field=column)
+        sentences = _sentences(name, one.source, reader, splitter)
+        count = one.known
+        for block in take(unread(sentences, count)):
             nats, words = float(surprise(block.prob).sum()), block.words
             found.tally.add(nats, len(words), splitter.characters(words))
+            count += len(words)
             hear(block)
         found.damaged.update(reader.damaged)
         # If it was written meanwhile, the next time it will have changed.
-        if _checksum(path) == checksum:
-            backend.note_file(name, checksum, found.words - before)
+        if _checksum(one.source.path, column) == one.checksum:
+            backend.note_file(name, FileNote(one.checksum, count, one.path))
     return found
 
 
-def _sources(paths: Sequence[str | Path]) -> dict[str, str]:
-    """Every file that is named, once: its name as a document, and its path."""
-    sources = find_sources([Path(path).expanduser() for path in paths])
+def changes(
+    paths: Sequence[str | Path], column: str | None = None, seconds: float = 1.0
+) -> Iterator[None]:
+    """Comes each time that files were written, made or removed, and have then been left alone.
+
+    What happens from now on counts, not only from when it is first waited for.
+    """
+    return _changes(paths, column, seconds, _stamps(paths, column))
+
+
+def _changes(
+    paths: Sequence[str | Path],
+    column: str | None,
+    seconds: float,
+    before: dict[str, tuple[int, int]],
+) -> Iterator[None]:
+    seen = before
+    while True:
+        time.sleep(seconds)
+        now = _stamps(paths, column)
+        if now == seen and now != before:
+            before = now
+            yield
+        seen = now
+
+
+def _stamps(paths: Sequence[str | Path], column: str | None) -> dict[str, tuple[int, int]]:
+    stamps = {}
+    for path in paths:
+        try:
+            for source in find_sources([Path(path).expanduser()], column):
+                status = os.stat(source.path)
+                stamps[source.path] = status.st_mtime_ns, status.st_size
+        except (CorpusError, OSError):
+            # Just now it is not there, or a file of it was removed meanwhile.
+            continue
+    return stamps
+
+
+def file_named(path: str, noted: Mapping[str, FileNote]) -> str | None:
+    """The name under which a file was read, by its path from the root."""
+    return next((name for name, note in noted.items() if _where(name, note) == path), None)
+
+
+def _where(name: str, note: FileNote) -> str:
+    """Where a file lay; memories of earlier versions know no more than its name."""
+    return note.path or os.path.abspath(name)
+
+
+def _real(path: str | Path) -> str:
+    """A path from the root, as it can be written down."""
+    real = os.path.realpath(Path(path).expanduser())
+    return os.fsencode(real).decode("utf-8", "replace")
+
+
+def _gone(paths: Sequence[str | Path], noted: Mapping[str, FileNote]) -> Iterator[str]:
+    """Files that were read, lie where one of the paths says, and are not there any more."""
+    given = [_real(path) for path in paths]
+    for name, note in noted.items():
+        where = _where(name, note)
+        if not os.path.lexists(where) and any(
+            where == one or where.startswith(one.rstrip(os.sep) + os.sep) for one in given
+        ):
+            yield name
+
+
+def _named(
+    paths: Sequence[str | Path],
+    noted: Mapping[str, FileNote],
+    column: str | None,
+    other_kinds: Counter[str],
+) -> Iterator[tuple[str, str, Source]]:
+    """Every file that is meant, once: its name as a document, and where it lies.
+
+    A file that was read by another path keeps its name; of two files the second to have a name is
+    called by its whole path.
+    """
+    sources = find_sources([Path(path).expanduser() for path in paths], column, other_kinds)
     if any(source.path == STDIN or source.size is None for source in sources):
         raise SettingError("read_files reads files and folders, not pipes; use follow for one")
-    return {source.name: source.path for source in sources}
+    names = {_where(name, note): name for name, note in noted.items()}
+    seen: set[str] = set()
+    for source in sources:
+        path = _real(source.path)
+        if path in seen:
+            continue
+        seen.add(path)
+        taken = source.name in noted and _where(source.name, noted[source.name]) != path
+        yield names.get(path, path if taken else source.name), path, source
 
 
-def _checksum(path: str) -> str:
+def _sentences(name: str, source: Source, reader: Reader, splitter: Splitter) -> Iterator[Sentence]:
+    """The sentences of a file, under the name that it has as a document."""
+    lines = (
+        replace(line, document=name + line.document.removeprefix(source.name)) for line in reader
+    )
+    return read_sentences(lines, splitter)
+
+
+def _checksum(path: str, column: str | None) -> str:
     digest = hashlib.blake2b(digest_size=16)
     with Path(path).open("rb") as file:
         while chunk := file.read(_CHUNK):
             digest.update(chunk)
-    return digest.hexdigest()
-
-
-def _unreadable(path: str) -> str | None:
-    """Why a file cannot be read as text, if it cannot."""
-    try:
-        for _ in Reader([path]):
-            pass
-    except CorpusError as error:
-        return str(error)
-    return None
+    # Another column is another text.
+    fields = column is not None and (ending(path) in TABLES or ending(path) in JSON_LINES)
+    return f"{digest.hexdigest()} {column}" if fields else digest.hexdigest()

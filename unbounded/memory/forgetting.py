@@ -5,7 +5,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from select import select
 from typing import Any, TypeVar
@@ -15,7 +15,7 @@ import numpy as np
 from unbounded.corpus import Splitter
 from unbounded.errors import SettingError
 from unbounded.store import TextLog
-from unbounded.store.catalog import merged
+from unbounded.store.catalog import FileNote, merged
 from unbounded.store.records import Ranges
 
 SECONDS = 10.0
@@ -71,9 +71,23 @@ def is_part_of(document: str, name: str) -> bool:
     return document.startswith(name) and (not rest or re.fullmatch(r"#\d+", rest) is not None)
 
 
-def words_under(name: str, documents: Mapping[str, int]) -> int:
-    """How many words there are under a name, by the words of each document."""
-    return sum(words for one, words in documents.items() if is_part_of(one, name))
+def files_left(
+    noted: Mapping[str, FileNote], there: Mapping[str, int], *, whole: bool = False
+) -> dict[str, FileNote]:
+    """Files of which something is left, by the words of each document.
+
+    Those that are not whole, unless all count as such, have no checksum.
+    """
+    parts: dict[str, int] = {}
+    for name, words in there.items():
+        bare = re.sub(r"#\d+$", "", name)
+        for owner in {bare, name} & noted.keys():
+            parts[owner] = parts.get(owner, 0) + words
+    return {
+        name: note if whole or parts[name] == note.words else replace(note, checksum="")
+        for name, note in noted.items()
+        if parts.get(name)
+    }
 
 
 def chosen(store: TextLog, splitter: Splitter, choice: Choice) -> Ranges:

@@ -17,6 +17,7 @@ from unbounded.memory.backend import (
     Context,
     Document,
     Finding,
+    Placed,
     Rows,
     Show,
     unheard,
@@ -24,12 +25,13 @@ from unbounded.memory.backend import (
 from unbounded.memory.budget import FEWEST, Budget, Cost
 from unbounded.memory.checkpointing import Checkpointing, read_again
 from unbounded.memory.cutting import enlarged, fitting_blocks, kept_since, labels, runs_of
-from unbounded.memory.forgetting import Choice, chosen, words_under
+from unbounded.memory.forgetting import Choice, chosen, files_left, is_part_of
 from unbounded.memory.integrity import check, stats, timestamp
 from unbounded.memory.learned import LearnedState
 from unbounded.model import OnlineModel, Reading
 from unbounded.presets import MemoryConfig, Recipe
 from unbounded.store import Snapshot, Store, TextLog
+from unbounded.store.catalog import FileNote
 from unbounded.store.records import Ranges
 
 BLOCK = 512
@@ -46,6 +48,8 @@ class LocalBackend(Backend):
     Whoever opened it for writing is the only one who does; whoever opened it for reading sees the
     past as it was then, and follows with `refresh`.
     """
+
+    appends = True
 
     def __init__(
         self,
@@ -225,19 +229,30 @@ class LocalBackend(Backend):
                 some = [every[i] for i in np.flatnonzero(left)]
                 yield some, [names[i] for i in runs[:, 0].tolist()], runs[:, 1], words.time
 
-    def files(self) -> Mapping[str, str]:
-        """Files of which nothing was forgotten since, unless to keep a budget."""
-        there = {one.name: one.words for one in self.documents()}
-        noted = self.store.catalog.files
-        return {
-            name: checksum
-            for name, (checksum, words) in noted.items()
-            if (left := words_under(name, there)) == words or (left and self.budget is not None)
-        }
+    def words_of(self, name: str) -> Iterator[Placed]:
+        """As they stand in the journal."""
+        catalog = self.store.catalog
+        names = [one.name if is_part_of(one.name, name) else "" for one in catalog.documents]
+        lines = catalog.lines()
+        for start, length, document, line in zip(
+            *(
+                part.tolist()
+                for part in (lines.starts, lines.lengths, lines.documents, lines.lines)
+            ),
+            strict=True,
+        ):
+            if names[document]:
+                for word in self.store.words(start, start + length):
+                    yield names[document], line, word
 
-    def note_file(self, name: str, checksum: str, words: int) -> None:
+    def files(self) -> Mapping[str, FileNote]:
+        """Whole are those of which nothing was forgotten since, unless to keep a budget."""
+        there = {one.name: one.words for one in self.documents()}
+        return files_left(self.store.catalog.files, there, whole=self.budget is not None)
+
+    def note_file(self, name: str, note: FileNote) -> None:
         """Write it down."""
-        self.store.append_file(name, checksum, words)
+        self.store.append_file(name, note)
 
     # Forgetting.
 

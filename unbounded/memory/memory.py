@@ -1,5 +1,6 @@
 """A memory, opened: reads, predicts, scores, goes on writing, forgets; wherever it lies."""
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -7,15 +8,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, final
 
-from unbounded.corpus import Block, Line, blocks, lines_of, read_sentences
+from unbounded.corpus import Block, Line, Sentence, blocks, lines_of, read_sentences
 from unbounded.errors import CorpusError, EngineError, SettingError, StoreError
 from unbounded.lm import Pretrained
 from unbounded.memory.backend import Backend, Document, Finding, Show, unheard
 from unbounded.memory.export import write_table
-from unbounded.memory.file_reading import FilesRead, read_files
-from unbounded.memory.forgetting import Choice
+from unbounded.memory.file_reading import FilesRead, file_named, read_files
+from unbounded.memory.forgetting import Choice, is_part_of
 from unbounded.memory.prediction import Guess, Prediction, explain, predict
 from unbounded.memory.readings import Reading, peeked
+from unbounded.memory.rereading import known_words, unread
 from unbounded.memory.sampling import Piece, SamplingParams, after, generate
 from unbounded.model import OnlineModel
 from unbounded.model import Reading as BlockReading
@@ -69,25 +71,51 @@ class Memory:
             raise CorpusError(f"there are no words in {document!r}; give a text with words")
         return Reading.joined(found)
 
-    def read_files(self, paths: Sequence[str | Path], *, again: bool = False) -> FilesRead:
+    def read_files(
+        self,
+        paths: str | Path | Sequence[str | Path],
+        *,
+        again: bool = False,
+        prune: bool = False,
+        field: str | None = None,
+    ) -> FilesRead:
         """Read files and folders: skips what has not changed, and replaces what has.
 
-        What could not be read as text is left out, and said; `again` reads all once more. Durable
+        What could not be read as text is left out, and said; `again` reads all once more; `prune`
+        forgets files that are gone; `field` is what is read of tables and lines of JSON. Durable
         when it returns.
         """
-        if isinstance(paths, str | Path):
-            raise SettingError(f"read_files takes a list of paths; write [{str(paths)!r}]")
-        return read_files(self.backend, self.follow, self.model.tokenizer, paths, again=again)
+        given = [paths] if isinstance(paths, str | Path) else list(paths)
+        return read_files(
+            *(self.backend, self._take_sentences, self.model.tokenizer, given),
+            again=again,
+            prune=prune,
+            column=field,
+        )
+
+    def _take_sentences(self, sentences: Iterable[Sentence]) -> Iterator[BlockReading]:
+        return self.take(blocks(sentences, self.backend.block))
 
     def follow(
-        self, lines: Iterable[Line], *, time: datetime | None = None, whole: bool = False
+        self,
+        lines: Iterable[Line],
+        *,
+        time: datetime | None = None,
+        whole: bool = False,
+        skip: int = 0,
     ) -> Iterator[BlockReading]:
         """Read lines, such as a `Reader`, a block at a time; all durable at the end.
 
-        If it fails, what was kept is said in `events`; with `whole`, in one place, nothing is.
+        If it fails, what was kept is said in `events`; with `whole`, in one place, nothing is. So
+        many words at the beginning are passed over as `skip` says.
         """
-        sentences = read_sentences(lines, self.model.tokenizer)
+        sentences = unread(read_sentences(lines, self.model.tokenizer), skip)
         return self.take(blocks(sentences, self.backend.block), time=time, whole=whole)
+
+    def known_words(self, lines: Iterable[Line], document: str) -> int | None:
+        """How many words of a document are there, if its lines begin with them; otherwise None."""
+        sentences = read_sentences(lines, self.model.tokenizer)
+        return known_words(self.backend.words_of(document), sentences)
 
     def take(
         self, cut: Iterable[Block], *, time: datetime | None = None, whole: bool = False
@@ -144,9 +172,11 @@ class Memory:
         temperature: float = 0.0,
         top_k: int | None = None,
         seed: int | None = None,
+        *,
+        top_p: float = 1.0,
     ) -> str:
         """Go on writing: so many words after the text, the likeliest, or drawn."""
-        sampling = SamplingParams(max_words, float(temperature), top_k, seed=seed)
+        sampling = SamplingParams(max_words, float(temperature), top_k, top_p, seed)
         return "".join(piece.text for piece in self.generate(text, sampling, spaced=True))
 
     def generate(
@@ -176,7 +206,7 @@ class Memory:
 
     def forget(
         self,
-        document: str | None = None,
+        document: str | Path | None = None,
         *,
         before: datetime | None = None,
         matching: str | None = None,
@@ -187,12 +217,24 @@ class Memory:
         """Be as if some words had never been read; how many. Durable when it returns.
 
         In one place what was read after the first of them is read again, and `compact` takes them
-        out of the files too. On shards whole documents go, out of the files at once. A `dry_run`
-        only counts.
+        out of the files too. On shards whole documents go, out of the files at once. A `document`
+        is a name as it was read, or any path of a file that was. A `dry_run` only counts.
         """
-        documents = None if document is None else (_text(document, "document"),)
+        documents = None if document is None else (self._named(document),)
         choice = Choice(documents, before, matching, last)
         return self.backend.forget(choice, dry_run=dry_run, show=show)
+
+    def _named(self, document: str | Path) -> str:
+        """The name of a document, by that or by a path of its file."""
+        if isinstance(document, Path):
+            path = os.path.realpath(document.expanduser())
+        else:
+            name = _text(document, "document")
+            if any(is_part_of(one.name, name) for one in self.documents()):
+                return name
+            # Nothing is looked for on disk: a name may come from anywhere.
+            path = os.path.abspath(os.path.expanduser(name))
+        return file_named(path, self.backend.files()) or str(document)
 
     def compact(self) -> tuple[int, int]:
         """Write everything anew without what was forgotten; bytes on disk before and after."""

@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterator
 
 from unbounded.corpus import Line
-from unbounded.errors import CorpusError
+from unbounded.corpus.plain_text import refuse_binary
 
 AT_ONCE = 1 << 16
 
@@ -19,9 +19,9 @@ def batches(file: int, document: str) -> Iterator[list[Line]]:
     rest, number = "", 1
     while True:
         data = os.read(file, AT_ONCE)
-        if b"\0" in data:
-            raise CorpusError(f"{document} is not text (it has NUL bytes); UTF-8 is needed")
-        *whole, rest = (rest + decoder.decode(data, final=not data)).split("\n")
+        text = decoder.decode(data, final=not data)
+        refuse_binary(document, text)
+        *whole, rest = (rest + text).split("\n")
         if not data and rest:
             whole.append(rest)
         if whole:

@@ -3,6 +3,7 @@
 import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import astuple
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, final
@@ -17,11 +18,12 @@ from unbounded.corpus import Block, Vocabulary
 from unbounded.errors import EngineError, SettingError
 from unbounded.experts import Cache
 from unbounded.lm import Pretrained, RecurrentModel
-from unbounded.memory.backend import Backend, Context, Document, Finding, Rows, Show
-from unbounded.memory.forgetting import Choice, is_part_of, matched, words_under
+from unbounded.memory.backend import Backend, Context, Document, Finding, Placed, Rows, Show
+from unbounded.memory.forgetting import Choice, files_left, is_part_of, matched
 from unbounded.memory.learned import present_names
 from unbounded.model import OnlineModel, Reading
 from unbounded.presets import MemoryConfig, build_online
+from unbounded.store.catalog import FileNote
 from unbounded.types import Ids
 
 EXPERTS = ("static", "uniform", "adapted", "cache_128", "cache_1024", "unbounded")
@@ -45,6 +47,8 @@ class ShardedBackend(Backend):
     leaves no trace in others. What is there already of a document is passed over: reading is taken
     up where it stopped.
     """
+
+    appends = False
 
     def __init__(
         self,
@@ -247,24 +251,30 @@ class ShardedBackend(Backend):
             for piece in gathered(self.engine, document, length):
                 yield piece.words, [document] * len(piece.words), piece.lines, piece.time
 
-    def files(self) -> Mapping[str, str]:
-        """Files of which shards have as many words as when they were read."""
-        there = lengths(self.engine)
-        return {
-            name: checksum
-            for name, (checksum, words) in self._noted_files().items()
-            if words_under(name, there) == words
-        }
+    def words_of(self, name: str) -> Iterator[Placed]:
+        """What shards have under a name, in the order of its documents."""
+        there = {one: n for one, n in lengths(self.engine).items() if is_part_of(one, name)}
+        for document in sorted(there, key=lambda one: (len(one), one)):
+            for piece in gathered(self.engine, document, there[document]):
+                for line, word in zip(piece.lines.tolist(), piece.words, strict=True):
+                    yield document, line, word
 
-    def _noted_files(self) -> dict[str, tuple[str, int]]:
+    def files(self) -> Mapping[str, FileNote]:
+        """Whole are those of which shards have as many words as when they were read."""
+        return files_left(self._noted_files(), lengths(self.engine))
+
+    def _noted_files(self) -> dict[str, FileNote]:
         data = self.datastore.answer(0, Call(Shard.kept, FILES))
         noted = {} if data is None else json.loads(data)
-        return {name: (checksum, words) for name, (checksum, words) in noted.items()}
+        return {name: FileNote(*note) for name, note in noted.items()}
 
-    def note_file(self, name: str, checksum: str, words: int) -> None:
+    def note_file(self, name: str, note: FileNote) -> None:
         """Keep it on the first shard."""
-        noted = {**self._noted_files(), name: (checksum, words)}
-        self.datastore.answer(0, Call(Shard.keep, FILES, json.dumps(noted).encode()))
+        self._note_files({**self._noted_files(), name: note})
+
+    def _note_files(self, noted: Mapping[str, FileNote]) -> None:
+        data = json.dumps({name: astuple(note) for name, note in noted.items()})
+        self.datastore.answer(0, Call(Shard.keep, FILES, data.encode()))
 
     # Forgetting, and care.
 
@@ -277,11 +287,10 @@ class ShardedBackend(Backend):
         names = self._chosen(choice, there)
         if dry_run:
             return sum(there[name] for name in names)
-        noted = self._noted_files()
+        noted = self.files()
         gone = self.datastore.forget(names, parts=named)
-        left = {n: file for n, file in noted.items() if words_under(n, there) and n not in names}
-        if left:
-            self.datastore.answer(0, Call(Shard.keep, FILES, json.dumps(left).encode()))
+        if left := {name: note for name, note in noted.items() if name not in names}:
+            self._note_files(left)
         for name in names:
             self._places.pop(name, None)
         self._document = None

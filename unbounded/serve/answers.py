@@ -124,7 +124,10 @@ def read_text(
                     "weights": weights,
                 }
 
-            async with aclosing(session.read(iter(lines), body.time)) as readings:
+            # Who names no document does not mean one that was read before.
+            named = "document" in body.model_fields_set and not body.again
+            document = body.document if named else None
+            async with aclosing(session.read(lines, body.time, document)) as readings:
                 async for reading in readings:
                     alone, memory = tally.add(reading)
                     weights = dict(zip(reading.experts, reading.weights[-1].tolist(), strict=True))
@@ -157,7 +160,7 @@ class _Lines:
         self.seen = 0
 
     def __iter__(self) -> Iterator[Line]:
-        number = 1
+        self.seen, number = 0, 1
         while self.seen <= len(self._text):
             end = self._text.find("\n", self.seen)
             line = self._text[self.seen : None if end < 0 else end]

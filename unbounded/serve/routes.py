@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from fastapi.responses import Response
 
+from unbounded.corpus.plain_text import why_not_text
 from unbounded.errors import SettingError
 from unbounded.memory import Budget, Memory, SamplingParams, generate
 from unbounded.memory.sampling import follows_space
@@ -89,11 +90,16 @@ async def list_documents(
     responses=refusals(404, 413, 415, named=True, body=True, streams=True),
 )
 async def read(name: Name, body: schemas.ReadRequest, context: Context) -> Response:
-    """Read a text: durable before the answer; a text once begun is read even if the user leaves."""
+    """Read a text: durable before the answer; a text once begun is read even if the user leaves.
+
+    The same text under the same document's name is read once; a changed one replaces it.
+    """
     registry = context.registry
     _check_length(body.text, registry.limits.text)
     _check_text(body.text)
     check_lines(body.text, registry.limits.line)
+    if (found := why_not_text(body.text)) is not None:
+        raise Refused(422, "not_text", f"the text is not text (it has {found}); give text")
     events = await begin_events(registry, name, read_text(registry, name, body))
     if body.stream:
         return streamed(events)

@@ -152,6 +152,12 @@ class ReadRequest(Body):
     document: Annotated[
         str, Field(pattern=LABEL, min_length=1, max_length=200, examples=["diary"])
     ] = "text"
+    again: bool = Field(
+        False,
+        description="Read it even if a document of that name was read before. Otherwise what is "
+        "there already is passed over, and if the text has changed, the old one is forgotten; "
+        "a text without a document's name is always read.",
+    )
     time: Time | None = Field(None, description="When it was written; none is now.")
     stream: bool = Field(False, description="Tell how far it is, as server-sent events.")
     per_word: bool = Field(False, description="Give the surprise of every word, in nats.")

@@ -2,7 +2,7 @@
 
 import asyncio
 import time as clock
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from datetime import datetime
 from functools import partial
@@ -61,14 +61,17 @@ class Session:
                         return await self._pool.run(partial(work, memory))
 
     async def read(
-        self, lines: Iterator[Line], time: datetime | None = None
+        self, lines: Iterable[Line], time: datetime | None = None, document: str | None = None
     ) -> AsyncGenerator[Reading, None]:
         """Read lines block by block; all durable once this ends.
 
-        When the service stops, it ends with an error; the blocks that were given out are durable.
+        Of a `document` that was read before, what is there already is passed over, and if it has
+        changed it is forgotten first. When the service stops, it ends with an error; the blocks
+        that were given out are durable.
         """
         async with self._one_writer():
-            readings = iter(self.memory.follow(lines, time=time, whole=True))
+            skip = 0 if document is None else await self._known(lines, document)
+            readings = iter(self.memory.follow(lines, time=time, whole=True, skip=skip))
             try:
                 while True:
                     async with self._state:
@@ -83,18 +86,30 @@ class Session:
                 async with self._state:
                     await self._change(readings.close)  # type: ignore[attr-defined]
 
+    async def _known(self, lines: Iterable[Line], document: str) -> int:
+        """How many words of a document are there already; none once a changed one is forgotten."""
+        async with self._state:
+            self._check_open()
+            known = await self._pool.run(lambda: self.memory.known_words(lines, document))
+        if known is None:
+            await self._forget(lambda memory: memory.forget(document))
+        return known or 0
+
     async def forget(self, work: Callable[[Memory], T]) -> T:
         """Let a thread make the memory forget, in one go; meanwhile it is asked as it was."""
         async with self._one_writer():
-            async with self._state:
-                self._check_open()
-                self._before = await self._pool.run(self.memory.view)
-            try:
-                return await self._change(lambda: work(self.memory))
-            finally:
-                async with self._asking_before, self._state:
-                    before, self._before = self._before, None
-                    await self._pool.run(before.close)
+            return await self._forget(work)
+
+    async def _forget(self, work: Callable[[Memory], T]) -> T:
+        async with self._state:
+            self._check_open()
+            self._before = await self._pool.run(self.memory.view)
+        try:
+            return await self._change(lambda: work(self.memory))
+        finally:
+            async with self._asking_before, self._state:
+                before, self._before = self._before, None
+                await self._pool.run(before.close)
 
     async def close(self) -> None:
         """Wait for all who came before, then close the memory; who comes later is refused."""

@@ -28,6 +28,15 @@ class Document:
 
 
 @dataclass(frozen=True)
+class FileNote:
+    """A file that was read to its end: its checksum, its words, and where it lay, if known."""
+
+    checksum: str
+    words: int
+    path: str | None = None
+
+
+@dataclass(frozen=True)
 class Where:
     """Where a word stands, and when it was read (seconds since 1970)."""
 
@@ -58,8 +67,8 @@ class Catalog:
         self.documents: list[Document] = []
         self._numbers: dict[str, int] = {}
         self.positions = 0
-        self.files: dict[str, tuple[str, int]] = {}
-        """Checksum and words of each file when it was read to its end."""
+        self.files: dict[str, FileNote] = {}
+        """Each file as it was when it was read to its end."""
         self._first, self._number, self._start = array("q"), array("q"), array("q")
         self._time = array("d")
         self._runs = array("i")

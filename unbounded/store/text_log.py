@@ -2,13 +2,14 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import final
 
 import numpy as np
 
 from unbounded.errors import StoreError
-from unbounded.store.catalog import Catalog, Document, Left
+from unbounded.store.catalog import Catalog, Document, FileNote, Left
 from unbounded.store.records import (
     DOCUMENT,
     FILE,
@@ -118,10 +119,9 @@ class TextLog(ABC):
         self._append([(FORGET, payload) for payload in ranges_payloads(ranges)])
         self.sync()
 
-    def append_file(self, name: str, checksum: str, words: int) -> None:
+    def append_file(self, name: str, note: FileNote) -> None:
         """Write down that a file was read to its end, and what it was; durable when it returns."""
-        value = {"name": name, "checksum": checksum, "words": words}
-        self._append([(FILE, json_payload(value))])
+        self._append([(FILE, json_payload({"name": name, **asdict(note)}))])
         self.sync()
 
     def _append(self, parts: Parts) -> None:
@@ -141,7 +141,8 @@ class TextLog(ABC):
             self.catalog.add_document(Document(str(named["name"]), float(str(named["time"]))))
         elif record.kind == FILE:
             file = read_json(record.payload)
-            self.catalog.files[str(file["name"])] = str(file["checksum"]), int(file["words"])
+            note = FileNote(str(file["checksum"]), int(file["words"]), file.get("path"))
+            self.catalog.files[str(file["name"])] = note
         else:
             raise ValueError(f"a record of kind {record.kind}")
 
@@ -273,10 +274,9 @@ def records_left(
         kept = every if left.all() else [every[i] for i in np.flatnonzero(left)]
         yield WORDS, words_payload(words.time, runs, kept)
     there = {catalog.documents[old].name for old in numbers}
-    for name, (checksum, count) in catalog.files.items():
+    for name, note in catalog.files.items():
         if name in there:
-            value = {"name": name, "checksum": checksum, "words": count}
-            yield FILE, json_payload(value)
+            yield FILE, json_payload({"name": name, **asdict(note)})
 
 
 def _runs_left(words: Words, left: np.ndarray) -> np.ndarray:
