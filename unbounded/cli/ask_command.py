@@ -1,5 +1,6 @@
 """`unbounded predict`, `score` and `complete`: asking a memory, which teaches it nothing."""
 
+import sys
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,7 +22,7 @@ from unbounded.cli.memory_options import Folder, Model, opened
 from unbounded.console import tell
 
 if TYPE_CHECKING:
-    from unbounded.memory import Prediction
+    from unbounded.memory import Passage, Prediction
 
 Text = Annotated[str, typer.Argument(metavar="TEXT", help="What comes before.")]
 
@@ -53,13 +54,22 @@ def _prediction(found: "Prediction") -> Iterator[str]:
     for guess in found.words:
         shares = sorted(guess.shares.items(), key=lambda item: -item[1])
         said = ", ".join(f"{name} {share:.0%}" for name, share in shares if share >= 0.005)
-        yield f"{guess.prob:7.2%}  {guess.word}  ({said})"
+        shown = "⏎ (end of line)" if guess.written == "\n" else guess.written
+        yield f"{guess.prob:7.2%}  {shown}  ({said})"
         for passage in guess.sources:
             yield (
                 f"           {passage.weight:6.2%}  {passage.document}:{passage.line}, "
-                f"{passage.time:%Y-%m-%d}: {passage.text}"
+                f"{passage.time:%Y-%m-%d}: {_marked(passage)}"
             )
     yield f"{found.oov:7.2%}  a word never seen"
+
+
+def _marked(passage: "Passage") -> str:
+    """A passage with its word marked: bold on a terminal, in brackets elsewhere."""
+    text, start, end = passage.text, passage.start, passage.end
+    word = text[start:end]
+    marked = typer.style(word, bold=True) if sys.stdout.isatty() else f"[{word}]"
+    return f"{text[:start]}{marked}{text[end:]}"
 
 
 @app.command()

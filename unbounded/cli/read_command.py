@@ -247,7 +247,7 @@ class _Way:
         elif document is not None and not self.again:
             had = FollowedAgain(self.memory.backend, name)
         for lines in batches(sys.stdin.fileno(), name):
-            sentences = read_sentences(lines, self.memory.model.tokenizer)
+            sentences = read_sentences(lines, self.memory.model.tokenizer, forms=True)
             for reading in list(self.take(sentences if had is None else had.new(sentences))):
                 self.hear(reading)
         if had is not None:
@@ -261,7 +261,8 @@ class _Way:
         from unbounded.corpus import Reader, read_sentences
 
         reader = Reader(texts, field=self.field)
-        for reading in self.take(read_sentences(reader, self.memory.model.tokenizer)):
+        sentences = read_sentences(reader, self.memory.model.tokenizer, forms=True)
+        for reading in self.take(sentences):
             self.hear(reading)
         say_damage(reader)
 

@@ -60,6 +60,11 @@ class SurpriseLines:
             "quantile": None if quantile is None else round(quantile, 4),
             "word": self._splitter.shown(self._words[most]),
             "word_nats": round(self._nats[most], 3),
-            "text": self._splitter.text(self._words[:-1]),
+            "text": _text(source) or self._splitter.text(self._words[:-1]),
         }
         typer.echo(json.dumps(figures, ensure_ascii=False))
+
+
+def _text(source: "Sentence | None") -> str:
+    """A sentence as it was written, if that is known."""
+    return "" if source is None or source.forms is None else "".join(source.forms).strip()

@@ -3,6 +3,7 @@
 What cuts a line into words, and writes words as text again, is a `Splitter`.
 """
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -69,10 +70,15 @@ class Sentence:
     words: tuple[str, ...]
     document: str
     line: int
+    forms: tuple[str, ...] | None = None
+    """Each word as it was written, with what stands before it, if somebody wants to know."""
 
     def after(self, count: int) -> "Sentence":
         """What follows the first words, so many."""
-        return Sentence(self.words[count:], self.document, self.line) if count else self
+        if not count:
+            return self
+        forms = None if self.forms is None else self.forms[count:]
+        return Sentence(self.words[count:], self.document, self.line, forms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +89,16 @@ class Block:
     documents: tuple[str, ...]
     document: Ids
     line: Ids
+    forms: list[str] | None = None
+    """Each word as it was written, if that is known of all."""
 
 
-def read_sentences(lines: Iterable[Line], tokenizer: Splitter) -> Iterator[Sentence]:
+def read_sentences(
+    lines: Iterable[Line], tokenizer: Splitter, *, forms: bool = False
+) -> Iterator[Sentence]:
     """Tokenize line by line; a line without words is no sentence.
+
+    With `forms` each word is also given as it was written; pieces of words show that themselves.
 
     >>> from unbounded.corpus import Tokenizer
     >>> for s in read_sentences([Line("a.txt", 1, "It rains."), Line("a.txt", 2, "")], Tokenizer()):
@@ -96,8 +108,41 @@ def read_sentences(lines: Iterable[Line], tokenizer: Splitter) -> Iterator[Sente
     for line in lines:
         words = tokenizer.words(line.text)
         if words:
+            written = None
+            if forms and tokenizer.parted:
+                written = (*surface_forms(line.text, words, tokenizer), "")
             words.append(SENTENCE_END)
-            yield Sentence(tuple(words), line.document, line.number)
+            yield Sentence(tuple(words), line.document, line.number, written)
+
+
+_UNWRITABLE = re.compile("[\ud800-\udfff\n]")
+
+
+def surface_forms(line: str, words: Sequence[str], tokenizer: Splitter) -> list[str]:
+    """Each word as it stands in its line, with the white space before it.
+
+    >>> from unbounded.corpus import Tokenizer
+    >>> line = "At 14:30  it RAINS."
+    >>> surface_forms(line, Tokenizer().words(line), Tokenizer())
+    ['At', ' 14', ':', '30', '  it', ' RAINS', '.']
+    """
+    line = _UNWRITABLE.sub("\ufffd", line)
+    forms: list[str] = []
+    at = 0
+    for word in words:
+        first = at
+        while line[at : at + 1].isspace():
+            at += 1
+        end = at + len(word)
+        if line[at:end] != word and line[at:end].lower() != word:
+            break
+        forms.append(line[first:end])
+        at = end
+    else:
+        return forms
+    # Letters whose lower case is longer, or characters that nobody sees.
+    ends = [end for _, end in tokenizer.spans(line)]
+    return [line[first:end] for first, end in zip([0, *ends[:-1]], ends, strict=True)]
 
 
 def blocks(sentences: Iterable[Sentence], size: int, tokens: int | None = None) -> Iterator[Block]:
@@ -162,13 +207,19 @@ class _Filling:
         self._documents: dict[str, int] = {}
         self._runs: list[tuple[int, int]] = []
         self._lengths: list[int] = []
+        self._forms: list[str] | None = []
 
     def add(self, sentence: Sentence, start: int, stop: int) -> None:
         self.words += sentence.words[start:stop]
         number = self._documents.setdefault(sentence.document, len(self._documents))
         self._runs.append((number, sentence.line))
         self._lengths.append(stop - start)
+        if sentence.forms is None:
+            self._forms = None
+        elif self._forms is not None:
+            self._forms += sentence.forms[start:stop]
 
     def done(self) -> Block:
         sources = np.repeat(np.array(self._runs, dtype=np.int64), self._lengths, axis=0)
-        return Block(self.words, tuple(self._documents), sources[:, 0], sources[:, 1])
+        where = tuple(self._documents), sources[:, 0], sources[:, 1]
+        return Block(self.words, *where, self._forms)

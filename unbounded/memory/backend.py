@@ -45,6 +45,10 @@ class Context:
     line: int
     time: float
     words: Sequence[str]
+    number: int
+    """Which of the words it is."""
+    forms: Sequence[str] | None = None
+    """The words as they were written, if that is known."""
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,8 @@ def fitting_blocks(cut: Iterable[Block]) -> Iterator[Block]:
                 continue
             used, document = np.unique(block.document[rows], return_inverse=True)
             names = tuple(block.documents[i] for i in used.tolist())
-            yield Block(block.words[rows], names, document, block.line[rows])
+            forms = None if block.forms is None else block.forms[rows]
+            yield Block(block.words[rows], names, document, block.line[rows], forms)
 
 
 def labels(block: Block) -> list[str]:

@@ -224,7 +224,7 @@ def _sentences(name: str, source: Source, reader: Reader, splitter: Splitter) ->
     lines = (
         replace(line, document=name + line.document.removeprefix(source.name)) for line in reader
     )
-    return read_sentences(lines, splitter)
+    return read_sentences(lines, splitter, forms=True)
 
 
 def _checksum(path: str, column: str | None) -> str:

@@ -98,9 +98,9 @@ def check(
 
 def _check_files(store: Store) -> list[Finding]:
     found: list[Finding] = []
-    words = store.verify()
-    if words != store.catalog.positions:
-        what = f"{words:,} words can be read of {store.catalog.positions:,}"
+    records = store.verify()
+    if records != store.records:
+        what = f"{records:,} records can be read of {store.records:,}"
         found.append(Finding(str(store.path), what, "restore it from a copy"))
     for path in snapshot_paths(store.folder, store.generation):
         try:

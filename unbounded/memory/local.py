@@ -177,7 +177,7 @@ class LocalBackend(Backend):
         self.check_usable(write=True)
         when = clock.time() if time is None else timestamp(time)
         records = self.store.records
-        self.store.append(block.words, labels(block), runs_of(block), when)
+        self.store.append(block.words, labels(block), runs_of(block), when, block.forms)
         try:
             reading = self.learned.read(block.words)
         except BaseException:
@@ -198,15 +198,13 @@ class LocalBackend(Backend):
         """Where entries stand, with the words around them."""
         catalog = self.store.catalog
         positions = catalog.positions_of(np.array(entries, np.int64))
-        return [
-            Context(
-                place.document,
-                place.line,
-                place.time,
-                self.store.words(at - before, at + after + 1),
-            )
-            for at, place in zip(positions.tolist(), catalog.where(positions), strict=True)
-        ]
+        found = []
+        for at, place in zip(positions.tolist(), catalog.where(positions), strict=True):
+            first, last = max(at - before, 0), at + after + 1
+            number = int(catalog.kept(first, at - first).sum())
+            words, forms = self.store.words(first, last), self.store.forms(first, last)
+            found.append(Context(place.document, place.line, place.time, words, number, forms))
+        return found
 
     def documents(self) -> list[Document]:
         """What was read and is left of it, in the order of its first word."""
@@ -288,6 +286,9 @@ class LocalBackend(Backend):
                 )
             self._forget(budget.to_go(self.store, self.learned.surprise), unheard)
             self.compact()
+        if self.learned is learned:
+            # An old checkpoint was removed meanwhile, and that was enough.
+            return
         self._judge()
         self._cost = Cost(learned)
         self.events.append(

@@ -109,7 +109,7 @@ class Memory:
         If it fails, what was kept is said in `events`; with `whole`, in one place, nothing is. So
         many words at the beginning are passed over as `skip` says.
         """
-        sentences = unread(read_sentences(lines, self.model.tokenizer), skip)
+        sentences = unread(read_sentences(lines, self.model.tokenizer, forms=True), skip)
         return self.take(blocks(sentences, self.backend.block), time=time, whole=whole)
 
     def known_words(self, lines: Iterable[Line], document: str) -> int | None:

@@ -7,10 +7,10 @@ from typing import final
 
 import numpy as np
 
-from unbounded.corpus import Splitter
+from unbounded.corpus import SENTENCE_END, Splitter
 from unbounded.datastore import Local
 from unbounded.experts import Cache, NGram
-from unbounded.memory.backend import Backend
+from unbounded.memory.backend import Backend, Context
 from unbounded.memory.sampling import SHOWN as SHOWN
 from unbounded.model import OnlineModel
 from unbounded.types import Ids, Probs
@@ -29,6 +29,10 @@ class Passage:
     line: int
     time: datetime
     text: str
+    """As it was written, lines parted by " / "; where that is not known, as it is split."""
+    start: int
+    end: int
+    """Where the word stands in the text."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,8 @@ class Guess:
     prob: float
     shares: dict[str, float]
     sources: tuple[Passage, ...]
+    written: str
+    """The word as it is written in the first of the passages; a line feed for a sentence end."""
 
 
 @dataclass(frozen=True)
@@ -119,11 +125,15 @@ class _Explained:
                 context.document,
                 context.line,
                 datetime.fromtimestamp(context.time, UTC),
-                _line(self.splitter, context.words),
+                *_line(self.splitter, context),
             )
             for entry, context in zip(top, contexts, strict=True)
         )
-        return Guess(shown, prob, shares, passages)
+        written = "\n" if word == SENTENCE_END else shown
+        if passages and word != SENTENCE_END:
+            first = passages[0]
+            written = first.text[first.start : first.end] or shown
+        return Guess(shown, prob, shares, passages, written)
 
 
 def _beginning(
@@ -198,7 +208,21 @@ def occurrences(words: np.ndarray, context: Ids, word: int) -> np.ndarray:
     return longest
 
 
-def _line(splitter: Splitter, words: Sequence[str]) -> str:
-    """Words as one line, each as much of it as is shown."""
-    text = splitter.text([word[:SHOWN] for word in words])
-    return " / ".join(text.split("\n")).strip(" /")
+def _line(splitter: Splitter, context: Context) -> tuple[str, int, int]:
+    """Words as one line, each as much of it as is shown, and where the one that is meant stands."""
+    at, words = context.number, [word[:SHOWN] for word in context.words]
+    if context.forms is not None:
+        forms = [
+            "\n" if word == SENTENCE_END else form[-SHOWN:]
+            for word, form in zip(words, context.forms, strict=True)
+        ]
+        parts = ["".join(forms[:at]), forms[at], "".join(forms[at + 1 :])]
+    else:
+        before, until = splitter.text(words[:at]), splitter.text(words[: at + 1])
+        parts = [before, until[len(before) :], splitter.text(words)[len(until) :]]
+    left, own, right = (" / ".join(part.split("\n")) for part in parts)
+    left, right = left.lstrip(" /"), right.rstrip(" /")
+    if not left:
+        own = own.lstrip()
+    start = len(left) + len(own) - len(own.lstrip())
+    return f"{left}{own}{right}".rstrip(), start, len(left) + len(own.rstrip())

@@ -226,7 +226,8 @@ class ShardedBackend(Backend):
         for place in self.datastore.where(entries):
             first, last = place.position - before, place.position + after + 1
             words = self.datastore.words_of(place.document, first, last)
-            found.append(Context(place.document, place.line, place.time, words))
+            number = place.position - max(first, 0)
+            found.append(Context(place.document, place.line, place.time, words, number))
         return found
 
     def documents(self) -> list[Document]:

@@ -213,7 +213,7 @@ def _guess(guess: Guess) -> dict[str, Any]:
         asdict(one) | {"time": one.time.isoformat(), "document": one.document[:NAME]}
         for one in guess.sources
     ]
-    return {"word": guess.word, "prob": guess.prob, "shares": guess.shares, "sources": passages}
+    return asdict(guess) | {"sources": passages}
 
 
 def documents(memory: Memory, search: str) -> list[dict[str, Any]]:

@@ -233,6 +233,8 @@ class Passage(BaseModel):
     line: int
     time: datetime
     text: str
+    start: int = Field(description="Where the word begins in the text.")
+    end: int
 
 
 class Guess(BaseModel):
@@ -242,6 +244,7 @@ class Guess(BaseModel):
     prob: float
     shares: dict[str, float]
     sources: list[Passage]
+    written: str = Field(description="The word as it was written; a line feed ends a sentence.")
 
 
 class PredictAnswer(BaseModel):

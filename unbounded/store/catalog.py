@@ -57,7 +57,7 @@ class Lines:
 
 @final
 class Catalog:
-    """The journal's table of contents: 12 bytes a line and 32 a record, none a word.
+    """The journal's table of contents: 12 bytes a line and 40 a record, none a word.
 
     Words are numbered by position, in the order they were read; entries are the positions that
     were not forgotten, numbered without a gap, as the indexes of the memory number them.
@@ -70,6 +70,7 @@ class Catalog:
         self.files: dict[str, FileNote] = {}
         """Each file as it was when it was read to its end."""
         self._first, self._number, self._start = array("q"), array("q"), array("q")
+        self._forms = array("q")
         self._time = array("d")
         self._runs = array("i")
         self._forgotten = np.empty((0, 2), np.int64)
@@ -92,7 +93,7 @@ class Catalog:
     @property
     def bytes(self) -> int:
         """What the tables take."""
-        parts = (self._first, self._number, self._start, self._time, self._runs)
+        parts = (self._first, self._number, self._start, self._forms, self._time, self._runs)
         return sum(part.itemsize * len(part) for part in parts) + self._forgotten.nbytes
 
     def number_of(self, document: str) -> int | None:
@@ -113,9 +114,21 @@ class Catalog:
         self._first.append(self.positions)
         self._number.append(number)
         self._start.append(start)
+        self._forms.append(0)
         self._time.append(words.time)
         self._runs.frombytes(np.ascontiguousarray(words.runs, np.int32).tobytes())
         self.positions += words.count
+
+    def add_forms(self, number: int, start: int) -> None:
+        """How the last block was written; that record begins at `start`."""
+        if not self._number or self._number[-1] != number - 1:
+            raise ValueError("forms of no words")
+        self._forms[-1] = start or -1
+
+    def forms(self, block: int) -> tuple[int, int] | None:
+        """The number of the record that says how a block was written, and where that begins."""
+        start = self._forms[block]
+        return (self._number[block] + 1, max(start, 0)) if start else None
 
     def forget(self, ranges: Ranges) -> None:
         """Words at these positions are gone."""

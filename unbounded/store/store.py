@@ -182,7 +182,7 @@ class Store(TextLog, History):
         temporary = path.with_name(path.name + TEMPORARY)
         snapshot: Snapshot | None = None
         try:
-            parts = records_left(self.catalog, self.blocks())
+            parts = records_left(self)
             records, end, checksum = write_journal(disk, temporary, self.about["id"], parts)
             if arrays is not None:
                 where, left = snapshot_path(self.folder, generation, records), self.catalog.entries
@@ -246,8 +246,8 @@ class Store(TextLog, History):
         return Snapshot(*here, self.journal.checksum_of(records))
 
     def verify(self) -> int:
-        """Read every record's checksum again; how many words can be read."""
-        return sum(words.count for words, _ in self.blocks())
+        """Read every record's checksum again; how many of them can be read."""
+        return self.journal.first + sum(1 for _ in self._since(0))
 
     @property
     def bytes(self) -> int:

@@ -1,7 +1,7 @@
 """What was read, in the order it was read: blocks of words, where they stand, what is forgotten."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import final
@@ -14,6 +14,7 @@ from unbounded.store.records import (
     DOCUMENT,
     FILE,
     FORGET,
+    FORMS,
     WORDS,
     Ranges,
     Record,
@@ -27,6 +28,7 @@ from unbounded.store.records import (
     words_payload,
 )
 from unbounded.store.snapshot import Snapshot
+from unbounded.store.surface_forms import forms_payload, read_forms
 
 Parts = Sequence[tuple[int, bytes]]
 """Kinds and payloads of records."""
@@ -101,9 +103,14 @@ class TextLog(ABC):
     # Writing.
 
     def append(
-        self, words: Sequence[str], documents: Sequence[str], runs: Runs, time: float
+        self,
+        words: Sequence[str],
+        documents: Sequence[str],
+        runs: Runs,
+        time: float,
+        forms: Sequence[str] | None = None,
     ) -> None:
-        """Write down a block of words; not durable before `sync`.
+        """Write down a block of words, and as what they were written; not durable before `sync`.
 
         A run's document is a number into `documents`.
         """
@@ -113,7 +120,8 @@ class TextLog(ABC):
         known = [numbers.get(name, self.catalog.number_of(name) or 0) for name in documents]
         numbered = np.asarray(runs, np.int64).copy()
         numbered[:, 0] = np.array(known, np.int64)[runs[:, 0]]
-        self._append([*parts, (WORDS, words_payload(time, numbered, words))])
+        written = [] if forms is None else [(FORMS, forms_payload(words, forms))]
+        self._append([*parts, (WORDS, words_payload(time, numbered, words)), *written])
 
     def _append_forgotten(self, ranges: Ranges) -> None:
         self._append([(FORGET, payload) for payload in ranges_payloads(ranges)])
@@ -132,6 +140,8 @@ class TextLog(ABC):
         """Take in a record; `ValueError` if it makes no sense."""
         if record.kind == WORDS:
             self.catalog.add_words(record.number, record.start, read_words(record.payload))
+        elif record.kind == FORMS:
+            self.catalog.add_forms(record.number, record.start)
         elif record.kind == FORGET:
             ranges = read_ranges(record.payload)
             self.catalog.forget(ranges)
@@ -168,16 +178,47 @@ class TextLog(ABC):
         """The words at these positions, forgotten ones left out."""
         start, stop = max(start, 0), min(stop, self.catalog.positions)
         out: list[str] = []
-        if start >= stop:
-            return out
-        first, last = self.catalog.blocks_of(np.array([start, stop - 1])).tolist()
-        for block in range(first, last + 1):
-            position, number, at = self.catalog.block(block)
-            words = read_words(self._at(at, number).payload).words
-            part = range(max(start - position, 0), min(stop - position, len(words)))
-            left = self.catalog.kept(position, len(words))
-            out += [words[i] for i in part if left[i]]
+        for block in self._blocks_of(start, stop):
+            position, words = self._block(block)
+            out += self._part(position, words, start, stop)
         return out
+
+    def forms(self, start: int, stop: int) -> list[str] | None:
+        """How the words at these positions were written, forgotten ones left out; if known."""
+        start, stop = max(start, 0), min(stop, self.catalog.positions)
+        out: list[str] = []
+        for block in self._blocks_of(start, stop):
+            position, words = self._block(block)
+            if (written := self._forms_of(block, words)) is None:
+                return None
+            out += self._part(position, written, start, stop)
+        return out
+
+    def forms_at(self, position: int, words: Sequence[str]) -> list[str] | None:
+        """How a block of words that begins at a position was written, if that is known."""
+        return self._forms_of(int(self.catalog.blocks_of(np.array([position]))[0]), words)
+
+    def _forms_of(self, block: int, words: Sequence[str]) -> list[str] | None:
+        if (where := self.catalog.forms(block)) is None:
+            return None
+        number, at = where
+        return read_forms(words, self._at(at, number).payload)
+
+    def _blocks_of(self, start: int, stop: int) -> range:
+        if start >= stop:
+            return range(0)
+        first, last = self.catalog.blocks_of(np.array([start, stop - 1])).tolist()
+        return range(first, last + 1)
+
+    def _block(self, block: int) -> tuple[int, list[str]]:
+        position, number, at = self.catalog.block(block)
+        return position, read_words(self._at(at, number).payload).words
+
+    def _part(self, position: int, words: Sequence[str], start: int, stop: int) -> list[str]:
+        """Of a block that begins at a position, what is left between two others."""
+        part = range(max(start - position, 0), min(stop - position, len(words)))
+        left = self.catalog.kept(position, len(words))
+        return [words[i] for i in part if left[i]]
 
 
 @final
@@ -223,7 +264,7 @@ class InProcess(TextLog):
 
     def compact(self, arrays: Mapping[str, np.ndarray] | None) -> None:
         """Keep what is left alone."""
-        left = list(records_left(self.catalog, self.blocks()))
+        left = list(records_left(self))
         self._clear()
         self._records = []
         self.generation += 1
@@ -255,12 +296,11 @@ class InProcess(TextLog):
         return self._records[number]
 
 
-def records_left(
-    catalog: Catalog, blocks: Iterable[tuple[Words, Left]]
-) -> Iterator[tuple[int, bytes]]:
+def records_left(log: TextLog) -> Iterator[tuple[int, bytes]]:
     """Documents that still have words, these, cut as they were read, and files they are of."""
-    numbers: dict[int, int] = {}
-    for words, left in blocks:
+    catalog, numbers, position = log.catalog, dict[int, int](), 0
+    for words, left in log.blocks():
+        here, position = position, position + words.count
         runs = _runs_left(words, left)
         if not len(runs):
             continue
@@ -271,11 +311,14 @@ def records_left(
                 yield DOCUMENT, json_payload({"name": named.name, "time": named.time})
         runs[:, 0] = [numbers[old] for old in runs[:, 0].tolist()]
         every = words.words
-        kept = every if left.all() else [every[i] for i in np.flatnonzero(left)]
+        there = np.flatnonzero(left).tolist()
+        kept = [every[i] for i in there]
         yield WORDS, words_payload(words.time, runs, kept)
-    there = {catalog.documents[old].name for old in numbers}
+        if (forms := log.forms_at(here, every)) is not None:
+            yield FORMS, forms_payload(kept, [forms[i] for i in there])
+    names = {catalog.documents[old].name for old in numbers}
     for name, note in catalog.files.items():
-        if name in there:
+        if name in names:
             yield FILE, json_payload({"name": name, **asdict(note)})
 
 
