@@ -15,7 +15,7 @@ import numpy as np
 from tests.memory.texts import local_of, open_toy, some_text
 from unbounded.memory import Memory, checkpointing, local
 
-KINDS = ("read", "read", "read", "long", "snapshot", "forget", "compact")
+KINDS = ("read", "read", "read", "long", "snapshot", "forget", "undo", "compact")
 
 
 def text_of(document: str) -> str:
@@ -33,6 +33,7 @@ def live(folder: Path, seed: int) -> None:
     local.BLOCK, checkpointing.DELTA_WORDS, checkpointing.SNAPSHOT_WORDS = 64, 80, 300
     with open_toy(folder) as memory:
         say("open")
+        done: list[tuple[str, str]] = []
         for number in range(1_000):
             kind = str(random.choice(KINDS))
             document = f"d{seed}-{seed * 1_000 + number}-{kind}"
@@ -41,8 +42,17 @@ def live(folder: Path, seed: int) -> None:
                 if not there:
                     continue
                 document = str(random.choice(there))
-            say("begin", kind=kind, document=document)
+            verb = ""
+            if kind == "undo":
+                if not done:
+                    continue
+                verb, document = done.pop()
+            say("begin", kind=kind, document=document, verb=verb)
             act(memory, kind, document)
+            if kind in ("read", "long", "forget"):
+                done.append(("forget" if kind == "forget" else "read", document))
+            elif kind == "compact":
+                done.clear()
             say("done")
 
 
@@ -53,6 +63,8 @@ def act(memory: Memory, kind: str, document: str) -> None:
         memory.forget(document=document)
     elif kind == "snapshot":
         local_of(memory).snapshot()
+    elif kind == "undo":
+        memory.undo()
     else:
         memory.compact()
 

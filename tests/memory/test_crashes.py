@@ -42,22 +42,28 @@ class Life:
         self.must: dict[str, list[str]] = {}
         self.reading: str | None = None
         self.forgetting: str | None = None
+        self.undoing: tuple[str, list[str]] | None = None
+        self.had: dict[str, list[str]] = {}
 
     def hear(self, said: list[dict[str, Any]]) -> str:
         """Take in what a child said; the kind of thing during which it was killed."""
-        during, document = "open", ""
+        during, document, back = "open", "", list[str]()
         for line in said:
             assert line["what"] != "failed", line
             if line["what"] == "begin":
                 during, document = line["kind"], line["document"]
+                back = self.had.get(document, []) if line["verb"] == "forget" else []
             elif line["what"] == "done":
                 if during in ("read", "long"):
                     self.must[document] = words_of(document)
                 elif during == "forget":
-                    self.must[document] = []
+                    self.had[document], self.must[document] = self.must[document], []
+                elif during == "undo":
+                    self.must[document] = back
                 during = "between"
         self.reading = document if during in ("read", "long") else None
         self.forgetting = document if during == "forget" else None
+        self.undoing = (document, back) if during == "undo" else None
         return during
 
     def compare(self, memory: Memory) -> None:
@@ -75,6 +81,8 @@ class Life:
                 assert words == words_of(name)[: len(words)], f"{name} is not what was read"
             elif name == self.forgetting:
                 assert words in ([], self.must[name]), f"{name} is half forgotten"
+            elif self.undoing is not None and name == self.undoing[0]:
+                assert words in (self.undoing[1], self.must[name]), f"{name} is half taken back"
             else:
                 assert words == self.must[name], f"{name} is lost, or back"
             self.must[name] = words
@@ -143,6 +151,6 @@ def test_kills_lose_nothing_and_bring_nothing_back(
                 life.compare(memory)
     assert "between" in during or "read" in during
     if torture.whole:
-        assert {"read", "long", "forget", "compact", "snapshot"} <= set(during), during
+        assert {"read", "long", "forget", "undo", "compact", "snapshot"} <= set(during), during
     for what, count in sorted(during.items()):
         torture.tell("kill -9", f"folder, during {what}", count)

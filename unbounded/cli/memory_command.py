@@ -111,6 +111,23 @@ def forget(
 
 
 @group.command()
+def undo(
+    memory_folder: Folder, model: Model = None, engine: Engine = None, json_file: JsonFile = None
+) -> None:
+    """Take back the last read or forget; again, the one before, back to the last compact."""
+    check_targets(json_file)
+    with (
+        opened(memory_folder, model, engine=engine, write=True) as memory,
+        late_meter("reading again") as show,
+    ):
+        verb, words = memory.undo(show=show)
+        left = len(memory)
+    became = "there again" if words > 0 else "gone"
+    line = f"the last {verb} was taken back: {abs(words):,} words are {became}, {left:,} in all"
+    tell(json_file, {"undone": verb, "words": words, "entries": left}, line, err=True)
+
+
+@group.command()
 def check(
     memory_folder: Folder,
     deep: Annotated[

@@ -246,10 +246,11 @@ class _Way:
             name = f"{name} {datetime.now(UTC).isoformat(timespec='seconds')}"
         elif document is not None and not self.again:
             had = FollowedAgain(self.memory.backend, name)
-        for lines in batches(sys.stdin.fileno(), name):
-            sentences = read_sentences(lines, self.memory.model.tokenizer, forms=True)
-            for reading in list(self.take(sentences if had is None else had.new(sentences))):
-                self.hear(reading)
+        with self.memory.backend.verb("read"):
+            for lines in batches(sys.stdin.fileno(), name):
+                sentences = read_sentences(lines, self.memory.model.tokenizer, forms=True)
+                for reading in list(self.take(sentences if had is None else had.new(sentences))):
+                    self.hear(reading)
         if had is not None:
             for reading in list(self.take(had.rest())):
                 self.hear(reading)

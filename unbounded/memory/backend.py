@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -142,6 +143,14 @@ class Backend(ABC):
     @abstractmethod
     def forget(self, choice: Choice, *, dry_run: bool, show: Show) -> int:
         """Be as if some words had never been read; how many. Durable when it returns."""
+
+    @abstractmethod
+    def verb(self, name: str) -> AbstractContextManager[None]:
+        """What is done within is one read or forget, to be taken back together."""
+
+    @abstractmethod
+    def undo(self, show: Show) -> tuple[str, int]:
+        """Be as before the last read or forget; which it was, and how many words more there are."""
 
     @abstractmethod
     def words_of(self, name: str) -> Iterable[Placed]:

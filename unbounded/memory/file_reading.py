@@ -82,6 +82,20 @@ def read_files(
     block as it is read.
     """
     backend.check_usable(write=True)
+    with backend.verb("read"):
+        return _read_files(backend, take, splitter, paths, again, prune, column, hear)
+
+
+def _read_files(
+    backend: Backend,
+    take: Callable[[Iterable[Sentence]], Iterator[Reading]],
+    splitter: Splitter,
+    paths: Sequence[str | Path],
+    again: bool,
+    prune: bool,
+    column: str | None,
+    hear: Callable[[Reading], None],
+) -> FilesRead:
     noted, found = backend.files(), FilesRead()
     known = [document.name for document in backend.documents()]
     found.gone.extend(_gone(paths, noted))

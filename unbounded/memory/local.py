@@ -2,7 +2,7 @@
 
 import time as clock
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any, final
 
@@ -33,6 +33,7 @@ from unbounded.presets import MemoryConfig, Recipe
 from unbounded.store import Snapshot, Store, TextLog
 from unbounded.store.catalog import FileNote
 from unbounded.store.records import Ranges
+from unbounded.store.text_log import UNDO
 
 BLOCK = 512
 """Words that are read, and written down, at once; more of them in a large memory."""
@@ -68,6 +69,7 @@ class LocalBackend(Backend):
         self._model, self._config, self._recipe = model, config, recipe
         self.saving = Checkpointing(store, write=write) if isinstance(store, Store) else None
         self._broken = False
+        self._verb, self._noted = "", False
         self._cost: Cost | None = None
         self.learned = learned or self._restored(show)
 
@@ -137,19 +139,10 @@ class LocalBackend(Backend):
     ) -> Iterator[Reading]:
         """Read blocks; what was given out is durable some `SYNCED` words later, and at the end."""
         self.check_usable(write=True)
-        began, unsynced = self.store.marker(), 0
+        began = self.store.marker()
         try:
-            for block in fitting_blocks(cut):
-                self._make_room(len(block.words))
-                yield self._read(block, time)
-                unsynced += len(block.words)
-                due = self.saving is not None and self.saving.due
-                if due or unsynced >= SYNCED:
-                    self.store.sync()
-                    unsynced = 0
-                if self.saving is not None and due:
-                    self.saving.delta(self.learned)
-            self.store.sync()
+            with self.verb("read"):
+                yield from self._read_all(cut, time)
         except GeneratorExit:
             # Nobody wants more; what was given out stays.
             if not (self._broken or self.store.closed):
@@ -158,6 +151,20 @@ class LocalBackend(Backend):
         except BaseException:
             self._end(began, whole)
             raise
+
+    def _read_all(self, cut: Iterable[Block], time: datetime | None) -> Iterator[Reading]:
+        unsynced = 0
+        for block in fitting_blocks(cut):
+            self._make_room(len(block.words))
+            yield self._read(block, time)
+            unsynced += len(block.words)
+            due = self.saving is not None and self.saving.due
+            if due or unsynced >= SYNCED:
+                self.store.sync()
+                unsynced = 0
+            if self.saving is not None and due:
+                self.saving.delta(self.learned)
+        self.store.sync()
 
     def _end(self, began: Snapshot, whole: bool) -> None:
         """Reading failed: take back what was read, or say how far it came."""
@@ -177,6 +184,7 @@ class LocalBackend(Backend):
         self.check_usable(write=True)
         when = clock.time() if time is None else timestamp(time)
         records = self.store.records
+        self._note_verb()
         self.store.append(block.words, labels(block), runs_of(block), when, block.forms)
         try:
             reading = self.learned.read(block.words)
@@ -260,7 +268,9 @@ class LocalBackend(Backend):
         ranges = chosen(self.store, self._model.tokenizer, choice)
         if ranges and not dry_run:
             self._judge()
-            self._forget(ranges, show)
+            with self.verb("forget"):
+                self._note_verb()
+                self._forget(ranges, show)
             if self.saving is not None and self.saving.worth:
                 self.snapshot()
         return sum(stop - start for start, stop in ranges)
@@ -270,6 +280,42 @@ class LocalBackend(Backend):
         self._broken = True
         self.store.forget(ranges)
         self.learned, self._broken = self._restored(show), False
+
+    @contextmanager
+    def verb(self, name: str) -> Iterator[None]:
+        """It is written down with the first thing that changes; within another it is that one."""
+        outermost = not self._verb
+        if outermost:
+            self._verb, self._noted = name, False
+        try:
+            yield
+        finally:
+            if outermost:
+                self._verb = ""
+
+    def _note_verb(self) -> None:
+        if not self._noted:
+            self.store.append_verb(self._verb)
+            self._noted = True
+
+    def undo(self, show: Show) -> tuple[str, int]:
+        """Cut the journal where it began; what was learned before that is read again."""
+        self.check_usable(write=True)
+        if not self.store.verbs:
+            raise StoreError(
+                f"{self.store.folder}: nothing can be taken back; nothing was read or forgotten "
+                "since it was made or compacted"
+            )
+        before, (records, verb) = self.entries, self.store.verbs[-1]
+        self._judge()
+        # If it is interrupted, the next opening finds one or the other.
+        self._broken = True
+        self.store.undo(records)
+        self.store.append_verb(UNDO)
+        self.store.sync()
+        self.learned, self._broken = self._restored(show), False
+        self.snapshot()
+        return verb, self.entries - before
 
     def _make_room(self, words: int) -> None:
         """Forget as much as the budget asks for before so many words come; in the files too."""

@@ -236,6 +236,14 @@ class Memory:
             path = os.path.abspath(os.path.expanduser(name))
         return file_named(path, self.backend.files()) or str(document)
 
+    def undo(self, *, show: Show = unheard) -> tuple[str, int]:
+        """Take back the last read or forget: which it was, and how many words more there are.
+
+        Until the next `compact`; called again, it takes back the one before. Durable when it
+        returns. What was learned is read again, as when forgetting.
+        """
+        return self.backend.undo(show)
+
     def compact(self) -> tuple[int, int]:
         """Write everything anew without what was forgotten; bytes on disk before and after."""
         return self.backend.compact()

@@ -3,6 +3,7 @@
 import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import astuple
 from datetime import UTC, datetime
 from pathlib import Path
@@ -251,6 +252,14 @@ class ShardedBackend(Backend):
         for document, length in sorted(lengths(self.engine).items()):
             for piece in gathered(self.engine, document, length):
                 yield piece.words, [document] * len(piece.words), piece.lines, piece.time
+
+    def verb(self, name: str) -> AbstractContextManager[None]:
+        """Nothing is written down: there is no way back."""
+        return nullcontext()
+
+    def undo(self, show: Show) -> tuple[str, int]:
+        """Refuse: many read into shards, and what is forgotten is in no file any more."""
+        raise SettingError("on shards nothing can be taken back; forget documents, or read again")
 
     def words_of(self, name: str) -> Iterator[Placed]:
         """What shards have under a name, in the order of its documents."""

@@ -137,6 +137,7 @@ def _copied(source: Store, target: Path, disk: Disk, show: Callable[[int, int], 
     where = disk, path, generation, identity, lambda record: None, list[str]()
     journal = Journal(*where, write=True)
     try:
+        _take_back(source, journal, count)
         if journal.records > count or not _same(journal, source.journal, journal.records):
             raise StoreError(
                 f"{target} went on otherwise than {source.folder}, or was restored from elsewhere; "
@@ -156,6 +157,17 @@ def _copied(source: Store, target: Path, disk: Disk, show: Callable[[int, int], 
         write_file(disk, target / NAME, data)
     remove_litter(target, generation)
     return Backup(source.catalog.positions_at(count), count, copied)
+
+
+def _take_back(source: Store, journal: Journal, count: int) -> None:
+    """Cut off what was copied and has been undone since, if the journals part where one was."""
+    common = min(journal.records, count)
+    while common and not _same(journal, source.journal, common):
+        common -= 1
+    if common < journal.records and common in source.undone:
+        for path in snapshot_paths(journal.path.parent, journal.generation):
+            remove(path)
+        journal.cut(common)
 
 
 def _same(one: Journal, other: Journal, count: int) -> bool:

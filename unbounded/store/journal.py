@@ -235,7 +235,10 @@ class Journal:
     def follow(self, events: list[str]) -> bool:
         """Take in what has come; False if something was taken back: then open it again."""
         mark = self._read_mark(events)
-        # Only what was not acknowledged can be taken back.
+        if mark is not None and mark.generation == self.generation and mark.records < self._safe:
+            # An undo.
+            return False
+        # What else was acknowledged is there.
         checksum = self._checksums[self._safe]
         for number in range(self._safe, self.records):
             head = os.pread(self._file, HEAD.size, self._ends[number])

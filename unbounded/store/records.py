@@ -8,6 +8,7 @@
              forget: JSON, ranges of positions
              file: JSON, a file that was read to its end: name, checksum, words, path
              forms: how the words of the record before it were written (`surface_forms`)
+             verb: JSON, what begins here and can be taken back: a read or a forget
 
 The checksum is over all but the length and itself; records are numbered from 0 without a gap.
 Every encoder decodes what it made before anybody writes it: what cannot be read back is refused.
@@ -32,7 +33,7 @@ from unbounded.store.disk import Disk, write_all
 START = b"unbounded journal 1\n"
 """What a journal begins with."""
 
-DOCUMENT, WORDS, FORGET, IDENTITY, FILE, FORMS = 1, 2, 3, 7, 8, 9
+DOCUMENT, WORDS, FORGET, IDENTITY, FILE, FORMS, VERB = 1, 2, 3, 7, 8, 9, 10
 
 HEAD = struct.Struct("<IIB3xQ")
 _WORDS = struct.Struct("<dII")

@@ -15,6 +15,7 @@ from unbounded.store.records import (
     FILE,
     FORGET,
     FORMS,
+    VERB,
     WORDS,
     Ranges,
     Record,
@@ -29,6 +30,9 @@ from unbounded.store.records import (
 )
 from unbounded.store.snapshot import Snapshot
 from unbounded.store.surface_forms import forms_payload, read_forms
+
+UNDO = "undo"
+"""The verb that is written down where something was taken back, for backups that have it."""
 
 Parts = Sequence[tuple[int, bytes]]
 """Kinds and payloads of records."""
@@ -48,6 +52,10 @@ class TextLog(ABC):
     def _clear(self) -> None:
         self.catalog = Catalog()
         self._forgets: list[tuple[int, int]] = []
+        self.verbs: list[tuple[int, str]] = []
+        """What was done since it was last compacted: how many records were before, and what."""
+        self.undone: set[int] = set()
+        """Behind how many records something was taken back."""
 
     @property
     @abstractmethod
@@ -132,6 +140,10 @@ class TextLog(ABC):
         self._append([(FILE, json_payload({"name": name, **asdict(note)}))])
         self.sync()
 
+    def append_verb(self, verb: str) -> None:
+        """Write down what begins here; not durable before `sync`."""
+        self._append([(VERB, json_payload({"verb": verb}))])
+
     def _append(self, parts: Parts) -> None:
         for record in self._write(parts):
             self._take(record)
@@ -140,6 +152,12 @@ class TextLog(ABC):
         """Take in a record; `ValueError` if it makes no sense."""
         if record.kind == WORDS:
             self.catalog.add_words(record.number, record.start, read_words(record.payload))
+        elif record.kind == VERB:
+            verb = str(read_json(record.payload)["verb"])
+            if verb == UNDO:
+                self.undone.add(record.number)
+            else:
+                self.verbs.append((record.number, verb))
         elif record.kind == FORMS:
             self.catalog.add_forms(record.number, record.start)
         elif record.kind == FORGET:
