@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         TrainingConfig,
         TransformerConfig,
         from_transformers,
+        load_model,
         train,
     )
     from unbounded.lm import load_model as load
@@ -59,6 +60,7 @@ _HOME = {
     "evaluate": "unbounded.evaluation.evaluate",
     "from_transformers": "unbounded.lm",
     "load": "unbounded.lm",
+    "load_model": "unbounded.lm",
     "open": "unbounded.memory",
     "restore": "unbounded.store.backup",
     "train": "unbounded.lm",
@@ -91,6 +93,7 @@ __all__ = [
     "evaluate",
     "from_transformers",
     "load",
+    "load_model",
     "open",
     "restore",
     "train",

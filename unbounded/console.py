@@ -39,9 +39,16 @@ def parse_size(text: str) -> int:
     return int(value)
 
 
+_SHOWN: list[Any] = []
+"""The progress bar on the terminal, if there is one: lines go above it, not into it."""
+
+
 def say(text: str) -> None:
     """Write a line for people: to standard error, so that standard output can be piped."""
-    typer.echo(text, err=True)
+    if _SHOWN:
+        _SHOWN[-1].console.print(text, markup=False, highlight=False, soft_wrap=True)
+    else:
+        typer.echo(text, err=True)
 
 
 def write_json(value: Mapping[str, Any], target: str) -> None:
@@ -51,6 +58,7 @@ def write_json(value: Mapping[str, Any], target: str) -> None:
         sys.stdout.write(text)
     else:
         write_text_aside(Path(target), text)
+        say(f"wrote {target}")
 
 
 def tell(target: str | None, figures: Mapping[str, Any], *lines: str, err: bool = False) -> None:
@@ -100,18 +108,27 @@ def meter(what: str, total: int | None) -> Iterator[Meter]:
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
-        TextColumn("{task.fields[rate]} words/s"),
+        TextColumn("{task.fields[rate]}"),
         TimeRemainingColumn(),
         TextColumn("{task.fields[note]}"),
     )
     with Progress(*columns, console=console) as bar:
-        task = bar.add_task(what, total=total, rate="–", note="")
+        task = bar.add_task(what, total=total, rate="", note="")
         rate = _Rate()
 
         def show(done: int, note: str = "") -> None:
-            bar.update(task, completed=done, rate=f"{rate(done):,.0f}", note=note)
+            bar.update(task, completed=done, rate=_said(rate(done)), note=note)
 
-        yield show
+        _SHOWN.append(bar)
+        try:
+            yield show
+        finally:
+            _SHOWN.remove(bar)
+
+
+def _said(rate: float) -> str:
+    """Words a second, once there are some."""
+    return f"{rate:,.0f} words/s" if rate >= 0.5 else ""
 
 
 @contextmanager
@@ -169,4 +186,4 @@ class _PlainMeter:
             line += f" of {self._total:,} words"
             if rate > 0:
                 line += f", {(self._total - done) / rate:,.0f} s left"
-        say(f"{line}, {rate:,.0f} words/s{', ' + note if note else ''}")
+        say(", ".join(filter(None, [line, _said(rate), note])))

@@ -1,8 +1,10 @@
 """`unbounded predict`, `score` and `complete`: asking a memory, which teaches it nothing."""
 
+import os
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,7 +14,6 @@ from unbounded.cli.main import (
     Engine,
     JsonFile,
     Seed,
-    Texts,
     Threads,
     app,
     check_targets,
@@ -20,11 +21,37 @@ from unbounded.cli.main import (
 )
 from unbounded.cli.memory_options import Folder, Model, opened
 from unbounded.console import tell
+from unbounded.errors import CorpusError
 
 if TYPE_CHECKING:
+    from unbounded.corpus import Line, Reader
     from unbounded.memory import Passage, Prediction
 
-Text = Annotated[str, typer.Argument(metavar="TEXT", help="What comes before.")]
+Text = Annotated[
+    str,
+    typer.Argument(metavar="TEXT", help="What comes before: the text, a file, or - for a pipe."),
+]
+
+
+def _given(texts: list[str]) -> "Reader | list[Line]":
+    """Files and pipes, or a text that was typed: what is no file, and does not look like one."""
+    from unbounded.corpus import Reader, lines_of
+
+    def is_text(given: str) -> bool:
+        named = given == "-" or os.path.exists(os.path.expanduser(given))
+        # A typing error in a file's name is not a text.
+        return not named and (" " in given or not ("/" in given or Path(given).suffix))
+
+    if texts and all(map(is_text, texts)):
+        return lines_of(" ".join(texts), "text", 1)
+    return Reader([os.path.expanduser(given) for given in texts])
+
+
+def _text(given: str) -> str:
+    """A text that goes on, as it was typed, or of a file or a pipe."""
+    if not given.strip():
+        return given
+    return "\n".join(line.text for line in _given([given]))
 
 
 @app.command()
@@ -42,11 +69,16 @@ def predict(
     """List the likeliest next words, who says so, and the passages they come from."""
     check_targets(json_file)
     with opened(memory_folder, model, engine=engine, threads=threads) as memory:
-        found = memory.predict(text, number, prefix, sources=sources)
+        found = memory.predict(_text(text), number, prefix, sources=sources)
     words: list[dict[str, Any]] = [asdict(guess) for guess in found.words]
     for source in (source for word in words for source in word["sources"]):
         source["time"] = source["time"].isoformat()
-    figures = {"words": words, "oov": found.oov, "weights": found.weights}
+    figures = {
+        "words": words,
+        "rest": found.rest,
+        "oov": found.oov,
+        "weights": found.weights,
+    }
     tell(json_file, figures, *_prediction(found))
 
 
@@ -61,6 +93,7 @@ def _prediction(found: "Prediction") -> Iterator[str]:
                 f"           {passage.weight:6.2%}  {passage.document}:{passage.line}, "
                 f"{passage.time:%Y-%m-%d}: {_marked(passage)}"
             )
+    yield f"{found.rest:7.2%}  another word that was seen"
     yield f"{found.oov:7.2%}  a word never seen"
 
 
@@ -75,7 +108,12 @@ def _marked(passage: "Passage") -> str:
 @app.command()
 def score(
     memory_folder: Folder,
-    texts: Texts,
+    texts: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="TEXT...", help="The text itself, or files, folders, - for standard input."
+        ),
+    ],
     each: Annotated[
         bool, typer.Option("--words", help="Print every word: nats, static nats, word.")
     ] = False,
@@ -84,7 +122,7 @@ def score(
     threads: Threads = CORES,
     json_file: JsonFile = None,
 ) -> None:
-    """Score texts with the memory and without, word by word; teaches nothing."""
+    """Score a text or files with the memory and without, word by word; teaches nothing."""
     import numpy as np
 
     from unbounded.corpus import Reader
@@ -92,11 +130,14 @@ def score(
     from unbounded.memory import Reading
 
     check_targets(json_file)
-    reader = Reader(texts)
+    lines_given = _given(texts)
     with opened(memory_folder, model, engine=engine, threads=threads) as memory:
-        found = Reading.joined(list(memory.scoring(reader)))
+        if not (parts := list(memory.scoring(lines_given))):
+            raise CorpusError("there are no words to score; give a text with words")
+        found = Reading.joined(parts)
         splitter = memory.model.tokenizer
-    say_damage(reader)
+    if isinstance(lines_given, Reader):
+        say_damage(lines_given)
     words, static = len(found.words), -np.log(found.static)
     unit = "pieces" if memory.model.lm.closed else "words"
     perplexity, alone = found.perplexity, float(np.exp(static.mean()))
@@ -104,11 +145,14 @@ def score(
         shown = whole_words(found.words, splitter)
         starts = splitter.starts(found.words)
         sums = (np.add.reduceat(nats, starts).tolist() for nats in (found.nats, static))
-        for row in zip(*sums, shown, strict=True):
-            typer.echo("{:.3f}\t{:.3f}\t{}".format(*row))
+        rows = list(zip(*sums, shown, strict=True))
     line = f"{words:,} {unit}: perplexity {perplexity:,.2f} with the memory, {alone:,.2f} static"
-    figures = {unit: words, "perplexity": perplexity, "static_perplexity": alone}
-    tell(json_file, figures, *([] if each else [line]))
+    figures: dict[str, Any] = {unit: words, "perplexity": perplexity, "static_perplexity": alone}
+    lines = [line]
+    if each:
+        figures["scores"] = [{"word": w, "nats": n, "static_nats": s} for n, s, w in rows]
+        lines = ["{:.3f}\t{:.3f}\t{}".format(*row) for row in rows]
+    tell(json_file, figures, *lines)
 
 
 @app.command()
@@ -135,5 +179,5 @@ def complete(
     """Go on writing."""
     check_targets(json_file)
     with opened(memory_folder, model, engine=engine, threads=threads) as memory:
-        written = memory.complete(text, words, temperature, top_k, seed, top_p=top_p)
+        written = memory.complete(_text(text), words, temperature, top_k, seed, top_p=top_p)
     tell(json_file, {"text": text, "completion": written, "seed": seed}, written)

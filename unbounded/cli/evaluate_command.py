@@ -15,11 +15,13 @@ from unbounded.cli.main import (
     Texts,
     Threads,
     app,
+    check_ending,
     check_targets,
     say_damage,
     size,
     size_or,
 )
+from unbounded.cli.memory_options import say_loading
 from unbounded.console import meter, say, tell
 from unbounded.errors import SettingError
 
@@ -108,10 +110,10 @@ def evaluate(
     ] = "paper",
     per_token: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write every word's nats (.jsonl or .parquet)."),
+        typer.Option(metavar="FILE", help="Write every word's nats (.jsonl, .parquet, or -)."),
     ] = None,
     report: Annotated[
-        Path | None, typer.Option(metavar="FILE.html", help="Write a page with curves.")
+        Path | None, typer.Option(metavar="FILE.html", help="Write a page with curves (or -).")
     ] = None,
     keystrokes: Annotated[
         int,
@@ -145,6 +147,10 @@ def evaluate(
     if report is not None:
         require_matplotlib()
     check_targets(json_file, report, per_token)
+    check_ending(per_token, ".jsonl", ".parquet")
+    check_ending(report, ".html", ".htm")
+    if [str(target) for target in (json_file, report, per_token)].count("-") > 1:
+        raise SettingError("two things for standard output; give one of them a file")
     set_threads(threads)
 
     def chosen(sharpness: float | None) -> Kernel | None:
@@ -171,6 +177,7 @@ def evaluate(
         first_tokens=first_tokens,
         block=block,
     )
+    say_loading(model_folder)
     model = load_model(model_folder, TransformerConfig(context=context, key=key))
     with ExitStack() as stack:
         watchers = [] if per_token is None else [stack.enter_context(per_token_writer(per_token))]
@@ -193,17 +200,22 @@ def evaluate(
     for event in evaluation.events:
         say(event)
     # The table first: whatever happens to the files, it was shown.
+    piped = "-" in (str(report), str(per_token))
     if json_file != "-":
-        typer.echo(text_table(evaluation))
+        typer.echo(text_table(evaluation), err=piped)
+    if per_token is not None and str(per_token) != "-":
+        say(f"wrote {per_token}")
     if report is not None:
         # A file's name may be bytes that are no text.
         named = ", ".join(texts).encode(errors="replace").decode()
         write_report(evaluation, report, title=named)
+        if str(report) != "-":
+            say(f"wrote {report}")
     figures = evaluation.to_json()
     if keystrokes:
         figures["keystrokes"], lines = _keystrokes(model, texts, keystrokes)
         if json_file != "-":
-            typer.echo("\n".join(lines))
+            typer.echo("\n".join(lines), err=piped)
     tell(json_file, figures)
 
 

@@ -118,6 +118,15 @@ def check_targets(*targets: str | Path | None) -> None:
             raise SettingError(f"{path} {found}; give the path of a file that can be written")
 
 
+def check_ending(target: Path | None, *endings: str) -> None:
+    """Refuse a file whose format its ending does not say, or says otherwise; `-` has none."""
+    if target is not None and str(target) != "-" and target.suffix.lower() not in endings:
+        raise SettingError(
+            f"{target} ends in {target.suffix or 'nothing'}; what is written follows the ending: "
+            f"give one in {' '.join(endings)}, or -"
+        )
+
+
 def say_damage(reader: Any) -> None:
     """Say what a `Reader` had to mend."""
     say_broken(reader.damaged)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from unbounded.cli.main import Engine, JsonFile, Verbs, app, check_targets, size_or
+from unbounded.cli.main import Engine, JsonFile, Verbs, app, check_ending, check_targets, size_or
 from unbounded.cli.memory_options import Folder, Model, opened
 from unbounded.console import late_meter, meter, tell
 from unbounded.errors import SettingError
@@ -24,23 +24,27 @@ app.add_typer(group, name="memory")
 def stats(
     memory_folder: Folder, model: Model = None, engine: Engine = None, json_file: JsonFile = None
 ) -> None:
-    """Say what there is: entries, words, documents, bytes by part or shard, growth."""
+    """Say what there is: words read, vocabulary, documents, bytes by part or shard, growth."""
     check_targets(json_file)
     with opened(memory_folder, model, engine=engine) as memory:
         found = memory.stats()
-    lines = [
-        f"{name:12}{found[name]:>16,}"
-        for name in ("entries", "words", "oov", "documents", "forgotten", "bytes")
-        if name in found
-    ]
-    lines += [f"  {name:10}{count:>16,}" for name, count in found.get("bytes_by_part", {}).items()]
+    names = {
+        "words_read": "words read",
+        "forgotten": "forgotten, still in the files",
+        "documents": "documents",
+        "vocabulary": "vocabulary",
+        "oov": "of it new to the model",
+        "bytes": "bytes",
+    }
+    lines = [f"{said:30}{found[name]:>16,}" for name, said in names.items() if name in found]
+    lines += [f"  {name:28}{count:>16,}" for name, count in found.get("bytes_by_part", {}).items()]
     for number, shard in enumerate(found.get("shards", [])):
         lines.append(
             f"  shard {number:<4}{shard['entries']:>16,} entries {shard['bytes']:>16,} bytes "
             f"{shard['bytes_in_memory']:>16,} in memory, process {shard['process']}"
         )
         lines += [f"    {event}" for event in shard["events"]]
-    lines += [f"  {day:10}{n:>16,} words" for day, n in found.get("words_by_day", {}).items()]
+    lines += [f"  {day:28}{n:>16,} words" for day, n in found.get("words_by_day", {}).items()]
     tell(json_file, found, *lines)
 
 
@@ -155,27 +159,40 @@ def check(
 def compact(
     memory_folder: Folder, model: Model = None, engine: Engine = None, json_file: JsonFile = None
 ) -> None:
-    """Write everything anew without what was forgotten."""
+    """Take what was forgotten out of the files, too; what is remembered stays as it is.
+
+    After it nothing can be undone.
+    """
     check_targets(json_file)
     with opened(memory_folder, model, engine=engine, write=True) as memory:
         before, after = memory.compact()
-    line = f"{memory_folder}: {before:,} bytes before, {after:,} after"
+    line = f"{memory_folder}: {before:,} bytes before, {after:,} after; nothing remembered is lost"
     tell(json_file, {"bytes_before": before, "bytes": after}, line, err=True)
 
 
 @group.command()
 def export(
     memory_folder: Folder,
-    out: Annotated[Path, typer.Argument(metavar="FILE.parquet", help="Where to.")],
+    out: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE", help="Where to: .parquet, .csv, .jsonl, or - for JSON lines here."
+        ),
+    ],
     model: Model = None,
     engine: Engine = None,
     json_file: JsonFile = None,
 ) -> None:
-    """Write every word with its document, line and time to a Parquet file."""
+    """Write every word with its document, line and time to a table, by the file's ending."""
     check_targets(json_file, out)
+    from unbounded.memory.export import ENDINGS
+
+    check_ending(out, *ENDINGS)
+    if str(out) == json_file == "-":
+        raise SettingError("two things for standard output; give one of them a file")
     with opened(memory_folder, model, engine=engine) as memory:
         count = memory.export(str(out))
-    tell(json_file, {"words": count}, f"{out}: {count:,} words", err=True)
+    tell(json_file, {"words": count}, f"wrote {out}: {count:,} words", err=True)
 
 
 @group.command()

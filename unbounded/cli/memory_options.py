@@ -47,6 +47,7 @@ def opened(
     from unbounded.store.layout import is_new
 
     set_threads(threads)
+    say_loading(model)
     new = is_new(folder) if engine is None else described(folder) is None
     if new and not create:
         kind = "a memory" if engine is None else "a memory on shards"
@@ -67,6 +68,14 @@ def opened(
     finally:
         for event in memory.events[told:]:
             say(event)
+
+
+def say_loading(model: Path | None) -> None:
+    """A transformer takes its time; who waits should know for what."""
+    from unbounded.lm.huggingface import is_transformer
+
+    if model is not None and is_transformer(model):
+        say(f"loading {model} …")
 
 
 def default_folder_trained() -> Path:

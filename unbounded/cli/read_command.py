@@ -122,6 +122,8 @@ def read(
     from unbounded.store.layout import is_new
 
     check_targets(json_file)
+    if surprise and json_file == "-":
+        raise SettingError("--surprise is for standard output; give --json a file")
     limit = None if budget is None else Budget.parse(budget, policy)
     if engine is not None and budget is not None:
         raise SettingError("a memory on shards has no budget; leave --budget out")

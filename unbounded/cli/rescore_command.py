@@ -73,12 +73,17 @@ def rescore(
         rescorer = Rescorer(scorer, rescorer_weights, learn=learn)
         adaptive = OnlineWeights(rescorer_weights)
         held: list[Any] = []
+        chosen: list[dict[str, Any]] = []
         words = utterances = 0
         wrong = {"before": 0, "after": 0, "oracle": 0}
         for utterance in _utterances(nbest, costs):
             best, features = rescorer.choose(utterance)
             utterances += 1
-            _print(utterance, best, features[best, 1])
+            fields, line = _winner(utterance, best, features[best, 1])
+            if json_file == "-":
+                chosen.append(fields)
+            else:
+                typer.echo(line)
             reference = said.get(utterance.name, utterance.reference)
             if reference is None:
                 if dev or online_weights:
@@ -108,9 +113,8 @@ def rescore(
     if json_file is not None:
         used = rescorer.weights
         figures = {"acoustic": used.acoustic, "language": used.language, "length": used.length}
-        write_json(
-            {"utterances": utterances, "words": words, "wer": rates, "weights": figures}, json_file
-        )
+        found = {"utterances": utterances, "words": words, "wer": rates, "weights": figures}
+        write_json(found | ({"chosen": chosen} if json_file == "-" else {}), json_file)
 
 
 def _said(references: Path | None) -> dict[str, str]:
@@ -141,11 +145,11 @@ def _utterances(nbest: str, costs: Path | None) -> "Iterator[Utterance]":
             yield from kaldi_text(lines, table, say)
 
 
-def _print(utterance: "Utterance", best: int, log10: float) -> None:
-    """The winner, with all the fields that it had."""
+def _winner(utterance: "Utterance", best: int, log10: float) -> tuple[dict[str, Any], str]:
+    """The winner, with all the fields that it had, and as a line in the form that it came in."""
     winner = utterance.hypotheses[best]
+    fields = {**winner.fields, "place": best, "language": round(float(log10), 4)}
     if "key" in winner.fields:
-        typer.echo(f"{utterance.name} {winner.text}".rstrip())
-    else:
-        fields = {**winner.fields, "place": best, "language": round(float(log10), 4)}
-        typer.echo(json.dumps(fields, ensure_ascii=False))
+        line = f"{utterance.name} {winner.text}".rstrip()
+        return {"utt": utterance.name, "text": winner.text, **fields}, line
+    return fields, json.dumps(fields, ensure_ascii=False)

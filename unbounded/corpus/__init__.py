@@ -8,6 +8,7 @@ from unbounded.corpus.reader import Reader as Reader
 from unbounded.corpus.reader import Text as Text
 from unbounded.corpus.reader import as_lines as as_lines
 from unbounded.corpus.reader import lines_of as lines_of
+from unbounded.corpus.reader import placed_lines as placed_lines
 from unbounded.corpus.sentences import Block as Block
 from unbounded.corpus.sentences import Sentence as Sentence
 from unbounded.corpus.sentences import Splitter as Splitter

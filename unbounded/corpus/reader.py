@@ -210,6 +210,14 @@ def as_lines(text: Text) -> Iterable[Line]:
     return Reader(given)
 
 
+def placed_lines(lines: Iterable[Line | str], document: str) -> Iterator[Line]:
+    """Lines that may be mere strings, each with where it stands."""
+    if isinstance(lines, str):
+        raise SettingError("a str where lines are needed; give a list of them, or use read")
+    for number, line in enumerate(lines, 1):
+        yield Line(document, number, line) if isinstance(line, str) else line
+
+
 def lines_of(text: str, document: str, first: int) -> list[Line]:
     """The lines of a text under a name; refuses what is no text."""
     if (found := why_not_text(text) or ("NUL bytes" if "\0" in text else None)) is not None:

@@ -2,10 +2,12 @@
 
 import json
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 
@@ -19,11 +21,16 @@ from unbounded.types import Probs
 def per_token_writer(path: Path) -> Iterator[Watcher]:
     """Write a line or a Parquet row a word (by the file's suffix); complete only when closed.
 
+    `-` is lines on standard output.
+
     Columns: `word`, `new` (not a word of the network), `expert.NAME` and `row.NAME` in nats, and
     `weight.ROW.EXPERT`. A word that an expert holds for impossible has no nats there (null).
     """
+    if str(path) == "-":
+        yield partial(_write_json_lines, sys.stdout)
+        return
     aside = path.with_name(f".{path.name}.{os.getpid()}.aside")
-    opened = _parquet(aside) if path.suffix == ".parquet" else _json_lines(aside)
+    opened = _parquet(aside) if path.suffix.lower() == ".parquet" else _json_lines(aside)
     try:
         with opened as watcher:
             yield watcher
@@ -54,17 +61,17 @@ def _nats(probs: Probs) -> Probs:
 @contextmanager
 def _json_lines(path: Path) -> Iterator[Watcher]:
     with path.open("w", encoding="utf-8", newline="\n") as file:
+        yield partial(_write_json_lines, file)
 
-        def write(block: ScoredBlock) -> None:
-            columns = {
-                "word": [json.dumps(word, ensure_ascii=False) for word in block.reading.words],
-                "new": _texts((block.bands >= FIRST_NEW_BAND).tolist()),
-            }
-            columns |= {name: _texts(values.tolist()) for name, values in _numbers(block).items()}
-            line = "{" + ", ".join(f'"{name}": %s' for name in columns) + "}\n"
-            file.writelines(line % values for values in zip(*columns.values(), strict=True))
 
-        yield write
+def _write_json_lines(file: TextIO, block: ScoredBlock) -> None:
+    columns = {
+        "word": [json.dumps(word, ensure_ascii=False) for word in block.reading.words],
+        "new": _texts((block.bands >= FIRST_NEW_BAND).tolist()),
+    }
+    columns |= {name: _texts(values.tolist()) for name, values in _numbers(block).items()}
+    line = "{" + ", ".join(f'"{name}": %s' for name in columns) + "}\n"
+    file.writelines(line % values for values in zip(*columns.values(), strict=True))
 
 
 def _texts(values: list[Any]) -> list[str]:

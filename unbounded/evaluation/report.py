@@ -1,6 +1,7 @@
 """An evaluation for people: a table in the terminal, a page with curves."""
 
 import math
+import sys
 from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
@@ -60,7 +61,10 @@ def text_table(evaluation: Evaluation) -> str:
 
 
 def write_report(evaluation: Evaluation, path: Path, title: str) -> None:
-    """One self-contained page, the same bytes for the same evaluation; asks no host."""
+    """One self-contained page, the same bytes for the same evaluation; asks no host.
+
+    `-` is standard output.
+    """
     first, last = evaluation.rows[0], evaluation.rows[-1]
     shares = zip(last.experts, last.mixture.weights.tolist(), strict=True)
     weights = ", ".join(f"{name} {share:.1%}" for name, share in shares)
@@ -89,7 +93,10 @@ def write_report(evaluation: Evaluation, path: Path, title: str) -> None:
         bands=tables.html(_bands_grid(evaluation)),
         gains="" if first is last else _gains(evaluation),
     )
-    write_text_aside(path, page)
+    if str(path) == "-":
+        sys.stdout.write(page)
+    else:
+        write_text_aside(path, page)
 
 
 def headline(evaluation: Evaluation) -> str:

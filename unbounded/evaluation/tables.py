@@ -91,7 +91,8 @@ def text(grid: Grid, widths: Sequence[int] = ()) -> str:
         for heading, *cells in rows
     ]
     body = [f"{line}{star}".rstrip() for line, star in zip(drawn, stars, strict=True)]
-    return "\n".join([*filter(None, [grid.title]), *body, *grid.notes])
+    best = ["* the best"] if any(stars) else []
+    return "\n".join([*filter(None, [grid.title]), *body, *best, *grid.notes])
 
 
 def markdown(grid: Grid) -> str:

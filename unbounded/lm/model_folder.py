@@ -169,7 +169,10 @@ def keep_text(folder: Path, model: Pretrained, text: TrainingText) -> Pretrained
 def _config(folder: Path) -> dict[str, Any]:
     path = folder / CONFIG
     if not folder.exists():
-        raise ModelError(f"{folder} does not exist; make a model with 'unbounded train TEXT --out'")
+        raise ModelError(
+            f"{folder} does not exist; make a model with 'unbounded train TEXT --out'; nothing is "
+            "fetched from a model hub: of a model there, download the folder and give its path"
+        )
     if not path.is_file():
         hint = (
             "its training was interrupted: finish it with 'unbounded train --resume'"

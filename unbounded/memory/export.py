@@ -1,32 +1,77 @@
 """A memory as a table: a row a word, in the order they were read, or document by document."""
 
-from collections.abc import Iterable
+import csv
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any, TextIO
 
 import numpy as np
 
-from unbounded.errors import MissingExtra
+from unbounded.errors import MissingExtra, SettingError
+from unbounded.files import write_aside
 from unbounded.memory.backend import Rows
+
+ENDINGS = (".parquet", ".csv", ".jsonl")
+COLUMNS = ("word", "document", "line", "time")
 
 
 def write_table(rows: Iterable[Rows], path: Path) -> int:
-    """Write words to a Parquet file; how many.
+    """Write words to a Parquet, CSV or JSON lines file, by its ending; how many.
 
-    Columns: word, document, line, time. Needs the extra `parquet`.
+    `-` is JSON lines on standard output. Columns: word, document, line, time. Parquet needs the
+    extra `parquet`.
     """
+    if str(path) == "-":
+        return _json_lines(rows, sys.stdout)
+    if path.suffix not in ENDINGS:
+        raise SettingError(f"{path} is no table; give a file that ends in {' '.join(ENDINGS)}")
+    count = 0
+
+    def write(aside: Path) -> None:
+        nonlocal count
+        if path.suffix == ".parquet":
+            count = _parquet(rows, aside)
+            return
+        with aside.open("w", encoding="utf-8", newline="") as file:
+            count = _csv(rows, file) if path.suffix == ".csv" else _json_lines(rows, file)
+
+    write_aside(path, write)
+    return count
+
+
+def _each(rows: Iterable[Rows]) -> Iterator[tuple[str, str, int, str]]:
+    for words, documents, lines, time in rows:
+        when = datetime.fromtimestamp(time, UTC).isoformat()
+        for word, document, line in zip(words, documents, lines.tolist(), strict=True):
+            yield word, document, line, when
+
+
+def _csv(rows: Iterable[Rows], file: TextIO) -> int:
+    table = csv.writer(file)
+    table.writerow(COLUMNS)
+    return sum(1 for row in _each(rows) if table.writerow(row))
+
+
+def _json_lines(rows: Iterable[Rows], file: TextIO) -> int:
+    count = 0
+    for row in _each(rows):
+        named = dict(zip(COLUMNS, row, strict=True))
+        file.write(json.dumps(named, ensure_ascii=False) + "\n")
+        count += 1
+    return count
+
+
+def _parquet(rows: Iterable[Rows], path: Path) -> int:
     try:
         import pyarrow as pa
         import pyarrow.parquet as parquet
     except ImportError:
         raise MissingExtra("pyarrow, which writes Parquet,", "parquet") from None
-    schema = pa.schema(
-        [
-            ("word", pa.string()),
-            ("document", pa.string()),
-            ("line", pa.int32()),
-            ("time", pa.timestamp("us", tz="UTC")),
-        ]
-    )
+    kinds: list[Any] = [pa.string(), pa.string(), pa.int32(), pa.timestamp("us", tz="UTC")]
+    schema = pa.schema(list(zip(COLUMNS, kinds, strict=True)))
     count = 0
     with parquet.ParquetWriter(path, schema) as file:
         for words, documents, lines, time in rows:

@@ -34,6 +34,8 @@ def stats(store: TextLog, learned: LearnedState, budget: Budget | None) -> dict[
     return {
         "entries": catalog.entries,
         "words": len(vocabulary),
+        "words_read": catalog.entries,
+        "vocabulary": len(vocabulary),
         "documents": int((catalog.words_left() > 0).sum()),
         "bytes_in_memory": {
             **{name: cache.datastore.bytes for name, cache in caches.items()},

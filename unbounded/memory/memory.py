@@ -8,7 +8,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, final
 
-from unbounded.corpus import Block, Line, Sentence, blocks, lines_of, read_sentences
+from unbounded.corpus import (
+    Block,
+    Line,
+    Sentence,
+    blocks,
+    lines_of,
+    placed_lines,
+    read_sentences,
+)
 from unbounded.errors import CorpusError, EngineError, SettingError, StoreError
 from unbounded.lm import Pretrained
 from unbounded.memory.backend import Backend, Document, Finding, Show, unheard
@@ -98,18 +106,20 @@ class Memory:
 
     def follow(
         self,
-        lines: Iterable[Line],
+        lines: Iterable[Line | str],
         *,
         time: datetime | None = None,
         whole: bool = False,
         skip: int = 0,
     ) -> Iterator[BlockReading]:
-        """Read lines, such as a `Reader`, a block at a time; all durable at the end.
+        """Read lines, such as a `Reader` or strings, a block at a time; all durable at the end.
 
-        If it fails, what was kept is said in `events`; with `whole`, in one place, nothing is. So
-        many words at the beginning are passed over as `skip` says.
+        Only what is taken from the result is read: `for block in memory.follow(lines): …`, or
+        `read` for a text at once. If it fails, what was kept is said in `events`; with `whole`, in
+        one place, nothing is. So many words at the beginning are passed over as `skip` says.
         """
-        sentences = unread(read_sentences(lines, self.model.tokenizer, forms=True), skip)
+        given = placed_lines(lines, self.backend.unnamed())
+        sentences = unread(read_sentences(given, self.model.tokenizer, forms=True), skip)
         return self.take(blocks(sentences, self.backend.block), time=time, whole=whole)
 
     def known_words(self, lines: Iterable[Line], document: str) -> int | None:
@@ -120,7 +130,7 @@ class Memory:
     def take(
         self, cut: Iterable[Block], *, time: datetime | None = None, whole: bool = False
     ) -> Iterator[BlockReading]:
-        """`follow` for words that were split and cut into blocks before."""
+        """`follow` for words that were split and cut into blocks before; read as it is taken."""
         return self.backend.read(cut, time, whole=whole)
 
     def _kept(self, block: BlockReading) -> Reading:
@@ -158,10 +168,11 @@ class Memory:
             raise CorpusError("there are no words to score; give a text with words")
         return Reading.joined(found)
 
-    def scoring(self, lines: Iterable[Line]) -> Iterator[Reading]:
-        """`score` for lines, such as a `Reader`, a block at a time."""
+    def scoring(self, lines: Iterable[Line | str]) -> Iterator[Reading]:
+        """`score` for lines, such as a `Reader` or strings, a block at a time, as it is taken."""
         self.backend.check_usable()
-        found = blocks(read_sentences(lines, self.model.tokenizer), SCORED)
+        given = placed_lines(lines, "text")
+        found = blocks(read_sentences(given, self.model.tokenizer), SCORED)
         for reading in peeked(self.online, (block.words for block in found)):
             yield self._kept(reading)
 
@@ -182,7 +193,7 @@ class Memory:
     def generate(
         self, text: str, sampling: SamplingParams, *, spaced: bool = False
     ) -> Iterator[Piece]:
-        """`complete` piece by piece, as each word comes."""
+        """`complete` piece by piece, as each word is taken."""
         self.backend.check_usable()
         tokenizer = self.model.tokenizer
         return generate(self, tokenizer, self._unfinished(text), sampling, spaced=spaced)
@@ -268,7 +279,7 @@ class Memory:
         return self.backend.check(deep=deep, show=show)
 
     def export(self, path: str | Path) -> int:
-        """Write every word that is left to a Parquet file; how many."""
+        """Write every word that is left to a .parquet, .csv or .jsonl file; how many."""
         return write_table(self.backend.rows(), Path(path).expanduser())
 
     def close(self) -> None:

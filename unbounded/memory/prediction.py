@@ -49,10 +49,15 @@ class Guess:
 
 @dataclass(frozen=True)
 class Prediction:
-    """The likeliest next words, and how likely a word is that was never seen."""
+    """The likeliest next words, and how likely a word is that was never seen.
+
+    The probabilities of `words`, `rest` and `oov` sum to one.
+    """
 
     words: tuple[Guess, ...]
     oov: float
+    rest: float
+    """Of all words together that are known and not among these."""
     weights: dict[str, float]
     """How far each expert is believed, here and now."""
 
@@ -81,7 +86,9 @@ def predict(
         for number, word in zip(best.tolist(), model.vocabulary.decode(best), strict=True)
     ]
     believed = dict(zip(model.experts, weights.tolist(), strict=True))
-    return Prediction(tuple(guesses), max(0.0, 1.0 - float(probs.sum())), believed)
+    oov = max(0.0, 1.0 - float(probs.sum()))
+    rest = max(0.0, 1.0 - oov - sum(guess.prob for guess in guesses))
+    return Prediction(tuple(guesses), oov, rest, believed)
 
 
 def explain(

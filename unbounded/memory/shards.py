@@ -362,8 +362,10 @@ class ShardedBackend(Backend):
         documents = {name for shard in shards for name in shard["documents"]}
         parts = ("entries", "words", "bytes", "bytes_in_memory", "process", "folder", "events")
         return {
-            "entries": sum(shard["entries"] for shard in shards),
-            "words": max(shard["words"] for shard in shards),
+            "entries": (read := sum(shard["entries"] for shard in shards)),
+            "words": (words := max(shard["words"] for shard in shards)),
+            "words_read": read,
+            "vocabulary": words,
             "documents": len(documents),
             "bytes": sum(shard["bytes"] for shard in shards),
             "shards": [{name: shard[name] for name in parts} for shard in shards],

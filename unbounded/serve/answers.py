@@ -203,6 +203,7 @@ def predicted(memory: Memory, words: list[str], body: PredictRequest) -> dict[st
         "words": [_guess(guess) for guess in found.words],
         "asked": asked,
         "oov": found.oov,
+        "rest": found.rest,
         "weights": found.weights,
         "entries": len(memory),
     }

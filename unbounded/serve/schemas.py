@@ -252,7 +252,8 @@ class PredictAnswer(BaseModel):
 
     words: list[Guess]
     asked: Guess | None
-    oov: float
+    oov: float = Field(description="A word that was never seen.")
+    rest: float = Field(description="All other words together; with `words` and `oov`, one.")
     weights: dict[str, float]
     entries: int
 
