@@ -226,3 +226,66 @@ def test_a_folder_is_watched_until_it_is_interrupted(place: Path, tmp_path: Path
     assert "stopped: " in rest
     assert "goes on where it was" in rest
     assert process.returncode == 130
+
+
+def test_what_is_asked_about_is_a_text_a_file_or_a_pipe(place: Path, tmp_path: Path) -> None:
+    (tmp_path / "letter.txt").write_text("The zorble ate the\n")
+    for given, stdin in (
+        ("The zorble ate the", ""),
+        (tmp_path / "letter.txt", ""),
+        ("-", "the zorble ate the\n"),
+    ):
+        asked = ("predict", place / "m", given, "-n", 1, "--json", "-")
+        found = json.loads(said(*asked, stdin=stdin))
+        assert found["words"][0]["word"] == "grass"
+        assert abs(found["words"][0]["prob"] + found["rest"] + found["oov"] - 1) < 1e-9
+        assert said("complete", place / "m", given, "--words", 1, stdin=stdin) == "grass\n"
+    for given in ("The zorble slept.", "zorble"):
+        assert "with the memory" in said("score", place / "m", given)
+    assert json_of("score", place / "m", "The zorble.", "--words")["scores"][1]["word"] == "zorble"
+    assert_fails(["score", place / "m", tmp_path / "none.txt"], "cannot be read")
+    assert_fails(["score", place / "m", " "], "no words to score")
+
+
+def test_tables_follow_the_ending_of_the_file(place: Path, tmp_path: Path) -> None:
+    lines = said("memory", "export", place / "m", "-").splitlines()
+    ran = unbounded("memory", "export", place / "m", tmp_path / "a.csv")
+    assert f"wrote {tmp_path / 'a.csv'}" in ran.stderr
+    assert (tmp_path / "a.csv").read_text().startswith("word,document,line,time\n")
+    assert len((tmp_path / "a.csv").read_text().splitlines()) == len(lines) + 1
+    said("memory", "export", place / "m", tmp_path / "a.jsonl")
+    assert (tmp_path / "a.jsonl").read_text().splitlines() == lines
+    assert set(json.loads(lines[0])) == {"word", "document", "line", "time"}
+    assert_fails(["memory", "export", place / "m", tmp_path / "a.xls"], "ends in .xls")
+    assert_fails(["memory", "export", place / "m", "-", "--json", "-"], "two things")
+    evaluate = ["evaluate", place / "model", place / "b.txt", "--rows", "static,unigram"]
+    assert_fails([*evaluate, "--per-token", tmp_path / "a.txt"], "ends in .txt")
+    assert_fails([*evaluate, "--report", tmp_path / "a.pdf"], "ends in .pdf")
+    ran = unbounded(*evaluate, "--per-token", "-")
+    assert all(json.loads(line)["word"] for line in ran.stdout.splitlines())
+    assert "* the best" in ran.stderr
+    ran = unbounded(*evaluate, "--json", tmp_path / "a.json")
+    assert f"wrote {tmp_path / 'a.json'}" in ran.stderr
+
+
+def test_stats_are_called_by_their_names_and_the_last_verb_is_taken_back(
+    place: Path, tmp_path: Path
+) -> None:
+    said("read", tmp_path / "m", place / "b.txt", "--model", place / "model")
+    found = json_of("memory", "stats", tmp_path / "m")
+    assert found["words_read"] == found["entries"]
+    assert found["vocabulary"] == found["words"]
+    shown = said("memory", "stats", tmp_path / "m")
+    assert "words read" in shown
+    assert "vocabulary" in shown
+    said("memory", "forget", tmp_path / "m", "--document", place / "b.txt")
+    undone = json_of("memory", "undo", tmp_path / "m")
+    assert undone == {"undone": "forget", "words": found["entries"], "entries": found["entries"]}
+    assert "the last read was taken back" in unbounded("memory", "undo", tmp_path / "m").stderr
+    assert_fails(["memory", "undo", tmp_path / "m"], "nothing can be taken back")
+
+
+def test_a_model_can_be_read_by_others_and_a_hub_is_not_asked(place: Path) -> None:
+    for path in (place / "model").iterdir():
+        assert path.stat().st_mode & 0o044 == 0o044, path
+    assert_fails(["evaluate", "gpt2", place / "b.txt"], "nothing is fetched")

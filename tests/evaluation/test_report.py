@@ -180,6 +180,7 @@ def test_without_matplotlib_it_says_what_to_install(
 def test_the_text_table_fits_a_terminal_and_has_every_row(evaluation: Evaluation) -> None:
     lines = text_table(evaluation).splitlines()
     assert max(map(len, lines)) <= 80
+    assert lines.pop() == "* the best"
     for row, line in zip(evaluation.rows, lines[-len(evaluation.rows) :], strict=True):
         assert line.startswith(TITLES[row.name])
         assert f" {row.tally.perplexity:.2f} " in line

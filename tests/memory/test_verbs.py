@@ -209,3 +209,17 @@ def test_a_home_folder_is_expanded(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert (tmp_path / "notes" / "format.json").exists()
     with pytest.raises(SettingError, match="a memory of this process needs a model"):
         unbounded.open()
+
+
+def test_strings_do_where_lines_are_wanted(memory: Memory) -> None:
+    before = len(memory)
+    nothing = memory.follow(["known1 zebra", "known2"])
+    assert len(memory) == before
+    assert sum(len(block.words) for block in nothing) == 5
+    assert len(memory) == before + 5
+    assert sum(len(part.words) for part in memory.scoring(["known1 zebra"])) == 3
+    with pytest.raises(SettingError, match="give a list"):
+        list(memory.follow("known1"))
+    assert unbounded.load_model is unbounded.load
+    found = memory.predict("the zorble ate the", n=2)
+    np.testing.assert_allclose(sum(one.prob for one in found.words) + found.rest + found.oov, 1)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 
@@ -64,7 +64,7 @@ def _json_lines(path: Path) -> Iterator[Watcher]:
         yield partial(_write_json_lines, file)
 
 
-def _write_json_lines(file: TextIO, block: ScoredBlock) -> None:
+def _write_json_lines(file: Any, block: ScoredBlock) -> None:
     columns = {
         "word": [json.dumps(word, ensure_ascii=False) for word in block.reading.words],
         "new": _texts((block.bands >= FIRST_NEW_BAND).tolist()),

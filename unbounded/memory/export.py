@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 
@@ -49,13 +49,13 @@ def _each(rows: Iterable[Rows]) -> Iterator[tuple[str, str, int, str]]:
             yield word, document, line, when
 
 
-def _csv(rows: Iterable[Rows], file: TextIO) -> int:
+def _csv(rows: Iterable[Rows], file: Any) -> int:
     table = csv.writer(file)
     table.writerow(COLUMNS)
     return sum(1 for row in _each(rows) if table.writerow(row))
 
 
-def _json_lines(rows: Iterable[Rows], file: TextIO) -> int:
+def _json_lines(rows: Iterable[Rows], file: Any) -> int:
     count = 0
     for row in _each(rows):
         named = dict(zip(COLUMNS, row, strict=True))

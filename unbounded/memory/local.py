@@ -3,10 +3,8 @@
 import time as clock
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, final
-
-import numpy as np
 
 from unbounded.corpus import Block
 from unbounded.errors import StoreError
@@ -25,9 +23,10 @@ from unbounded.memory.backend import (
 from unbounded.memory.budget import FEWEST, Budget, Cost
 from unbounded.memory.checkpointing import Checkpointing, read_again
 from unbounded.memory.cutting import enlarged, fitting_blocks, kept_since, labels, runs_of
-from unbounded.memory.forgetting import Choice, chosen, files_left, is_part_of
+from unbounded.memory.forgetting import Choice, chosen, files_left
 from unbounded.memory.integrity import check, stats, timestamp
 from unbounded.memory.learned import LearnedState
+from unbounded.memory.log_contents import contexts, documents, rows, words_of
 from unbounded.model import OnlineModel, Reading
 from unbounded.presets import MemoryConfig, Recipe
 from unbounded.store import Snapshot, Store, TextLog
@@ -204,52 +203,19 @@ class LocalBackend(Backend):
 
     def contexts(self, entries: Sequence[int], before: int, after: int) -> list[Context]:
         """Where entries stand, with the words around them."""
-        catalog = self.store.catalog
-        positions = catalog.positions_of(np.array(entries, np.int64))
-        found = []
-        for at, place in zip(positions.tolist(), catalog.where(positions), strict=True):
-            first, last = max(at - before, 0), at + after + 1
-            number = int(catalog.kept(first, at - first).sum())
-            words, forms = self.store.words(first, last), self.store.forms(first, last)
-            found.append(Context(place.document, place.line, place.time, words, number, forms))
-        return found
+        return contexts(self.store, entries, before, after)
 
     def documents(self) -> list[Document]:
         """What was read and is left of it, in the order of its first word."""
-        catalog = self.store.catalog
-        return [
-            Document(document.name, words, datetime.fromtimestamp(document.time, UTC))
-            for document, words in zip(
-                catalog.documents, catalog.words_left().tolist(), strict=True
-            )
-            if words
-        ]
+        return documents(self.store)
 
     def rows(self) -> Iterator[Rows]:
         """Every word that is left, in the order they were read."""
-        names = [document.name for document in self.store.catalog.documents]
-        for words, left in self.store.blocks():
-            runs = np.repeat(words.runs[:, :2], words.runs[:, 2], axis=0)[left]
-            if len(runs):
-                every = words.words
-                some = [every[i] for i in np.flatnonzero(left)]
-                yield some, [names[i] for i in runs[:, 0].tolist()], runs[:, 1], words.time
+        return rows(self.store)
 
     def words_of(self, name: str) -> Iterator[Placed]:
         """As they stand in the journal."""
-        catalog = self.store.catalog
-        names = [one.name if is_part_of(one.name, name) else "" for one in catalog.documents]
-        lines = catalog.lines()
-        for start, length, document, line in zip(
-            *(
-                part.tolist()
-                for part in (lines.starts, lines.lengths, lines.documents, lines.lines)
-            ),
-            strict=True,
-        ):
-            if names[document]:
-                for word in self.store.words(start, start + length):
-                    yield names[document], line, word
+        return words_of(self.store, name)
 
     def files(self) -> Mapping[str, FileNote]:
         """Whole are those of which nothing was forgotten since, unless to keep a budget."""
