@@ -37,7 +37,8 @@ Result datastore(size_t) {
   Lists lists(Quantizer(mean.data(), axes.data(), steps.data(), kWidth), {256, 8, 64, 1024});
   std::vector<int32_t> words;
   Result result;
-  const Votes votes{true, 4.0f, 0.0f, 4};
+  const double trust[4] = {0.4, 0.3, 0.2, 0.1};
+  const Votes votes{true, 4.0f, 0.0f, 4}, together{true, 4.0f, 0.0f, 4, trust};
   while (lists.entries() < 6000) {
     size_t n = static_cast<size_t>(std::min<int64_t>(lists.room(), 1 + random.next() % 200));
     std::vector<float> keys = random.values(n * kWidth);
@@ -58,6 +59,9 @@ Result datastore(size_t) {
       std::vector<double> shares(n * 4);
       search.score(votes, words.data(), shares.data());
       result.floats(shares);
+      shares.resize(n);
+      search.score(together, words.data(), shares.data());
+      result.floats(shares);
       to = search.nearest_lists();
     }
     lists.append(coded.codes.data(), to.data(), targets.data(), n);
@@ -66,8 +70,11 @@ Result datastore(size_t) {
     std::vector<int32_t> own(targets.begin(), targets.end());
     for (size_t t = 0; t < n; ++t) high[t] = static_cast<int64_t>(t);
     std::vector<double> shares(n * 4);
-    Exact{keys.data(), n, keys.data(), kWidth, low.data(), high.data()}.score(20, votes, own.data(), targets.data(),
-                                                                             shares.data());
+    const Exact exact{keys.data(), n, keys.data(), kWidth, low.data(), high.data()};
+    exact.score(20, votes, own.data(), targets.data(), shares.data());
+    result.floats(shares);
+    shares.resize(n);
+    exact.score(20, together, own.data(), targets.data(), shares.data());
     result.floats(shares);
     words.insert(words.end(), targets.begin(), targets.end());
   }

@@ -134,9 +134,11 @@ class Flat(Datastore):
     def vote(self, queries: Hidden, words: Ids, k: int, votes: Votes) -> Table:
         """Each kernel's share of the votes of all pairs for one word a query; changes nothing."""
         queries = checked_keys(queries, self.width, "queries")
-        every = np.zeros(len(words), np.int64), np.full(len(words), len(self))
-        how = checked_k(k), self.words, np.ascontiguousarray(words, np.int64), *votes.settings
-        return _native.exact_score(queries, self.keys, *every, *how)
+        low, high = np.zeros(len(words), np.int64), np.full(len(words), len(self))
+        words = np.ascontiguousarray(words, np.int64)
+        return _native.exact_score(
+            queries, self.keys, low, high, checked_k(k), self.words, words, *votes.settings
+        )
 
     def state(self, since: int | None = None) -> dict[str, np.ndarray]:
         """Keys and words; since so many pairs, the keys of the others, and all of a window."""

@@ -176,7 +176,8 @@ class Spelling(Expert):
         said = self._said = reaching(self._said, words)
         missing = np.unique(words[said[words] == 0])
         said[missing] = self._spell(self._vocabulary.decode(missing))
-        return said[words]
+        found: Probs = said[words]
+        return found
 
     def _spell(self, words: Sequence[str]) -> Probs:
         written = self._written(words)

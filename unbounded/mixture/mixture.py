@@ -68,7 +68,7 @@ class Fixed(Mixture):
             raise SettingError(
                 f"mixture weights {weights.tolist()}; they must be positive and sum to 1"
             )
-        self._weights = weights / weights.sum()
+        self._weights: np.ndarray = weights / weights.sum()
 
     @property
     def weights(self) -> Float[np.ndarray, " m"]:
