@@ -17,7 +17,6 @@ using Queries = Arg<"queries", const float, 2>;
 using Words = Arg<"words", const int64_t, 1>;
 using Bounds = Arg<"low and high", const int64_t, 1>;
 using Squared = Arg<"squared", const float, 2>;
-
 using Trust = Arg<"trust", const double, 1>;
 
 // How neighbours vote: together, with so much trust in each kernel, or each by itself where there is none.
