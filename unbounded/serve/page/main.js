@@ -66,7 +66,7 @@ const predict = latest(async (signal) => {
     const whole = text.slice(0, text.length - begun.length);
     const longer = begun ? await ask({ text: whole, prefix }) : null;
     if (longer?.words.length && longer.words.every((one) => one.word !== prefix)) {
-      offer(longer.words.map((one) => ({ ...one, begun })));
+      offer(longer.words.map((one) => ({ ...one, begun })), longer.weights);
       weigh(longer.weights);
       return;
     }
@@ -76,7 +76,7 @@ const predict = latest(async (signal) => {
     if (ended) found = await ask({ text: `${text}\n` });
     const capital = ended || !text.trim() || text.endsWith("\n");
     offer(found.words.filter((one) => one.word !== "</s>")
-      .map((one) => ({ ...one, word: capital ? capitalized(one.word) : one.word })));
+      .map((one) => ({ ...one, word: capital ? capitalized(one.word) : one.word })), found.weights);
     weigh(found.weights);
   } catch (error) {
     if (error.name !== "AbortError") failed(error);
@@ -86,15 +86,15 @@ const predict = latest(async (signal) => {
 const capitalized = (word) => word.charAt(0).toUpperCase() + word.slice(1);
 
 // Whoever has moved to a word stays on it when the words are drawn again, or on the first.
-function offer(guesses) {
+function offer(guesses, weights) {
   const held = document.activeElement.closest("#chips button")?.value;
-  const chips = guesses.map(chip);
+  const chips = guesses.map((one) => chip(one, weights));
   $("chips").replaceChildren(...chips);
   if (held !== undefined) (chips.find((one) => one.value === held) ?? chips[0] ?? draft).focus();
 }
 
-function chip(guess) {
-  const known = entries > 0 && why.readShare(guess.shares) > 0.5;
+function chip(guess, weights) {
+  const known = entries > 0 && why.owed(guess, weights);
   const made = element("button", { type: "button", class: known ? "known" : "" }, guess.word,
     element("small", {}, percent(guess.prob)));
   made.value = guess.word;

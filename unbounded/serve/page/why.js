@@ -8,7 +8,7 @@ const EXPERTS = {
   adapted: ["network, adapting", "The network with an output layer that learns as it reads."],
   dynamic_head: ["network, learning", "The network with an output layer that goes on training as it reads."],
   dynamic: ["network, all learning", "The network with all of its weights learning as it reads."],
-  train_ngram: ["training text", "The words that most often followed these in the text the network was trained on."],
+  train_ngram: ["training text and since", "What followed the same last words in the training text, and in what it has read since."],
   spelling: ["spelling", "Words never seen before, by how they are spelled."],
   uniform: ["any word", "Every word alike: a little for those nobody expects."],
   unigram: ["how often", "How often each word came in what it has read."],
@@ -25,8 +25,12 @@ const READ = ["unigram", "ngram", "cache_128", "cache_1024", "local", "unbounded
 export const nameOf = (expert) => EXPERTS[expert]?.[0] ?? expert;
 export const meaning = (expert) => EXPERTS[expert]?.[1] ?? "";
 
-export const readShare = (shares) =>
-  Object.entries(shares).reduce((sum, [name, share]) => sum + (READ.includes(name) ? share : 0), 0);
+// Whether a guess is owed to what was read: that says it with half of its probability or more, and
+// the network alone with less.
+export function owed({ prob, shares }, weights) {
+  const own = (name) => (weights[name] ? (shares[name] * prob) / weights[name] : 0);
+  return own("static") < prob / 2 && Math.max(...READ.map(own)) >= prob / 2;
+}
 
 const bits = (prob) => `${(-Math.log2(prob)).toFixed(1)} bits`;
 
