@@ -30,14 +30,14 @@ def why_not_text(text: str, broken: int | None = None) -> str | None:
     >>> why_not_text("a\\0b"), why_not_text("café")
     ('NUL bytes', None)
     """
-    text = text[:PROBED]
+    nul, text = "\0" in text, text[:PROBED]
     if text.startswith("%PDF-"):
         return "the beginning of a PDF file"
     if (start := text[:1024]).translate(_CONTROLS) != start or _MARK in start:
         for magic, kind in _MAGIC.items():
             if magic.match(text):
                 return f"the beginning of {kind}"
-    if "\0" in text:
+    if nul:
         return "NUL bytes"
     if broken is None:
         broken = text.count(_MARK)

@@ -220,7 +220,7 @@ def placed_lines(lines: Iterable[Line | str], document: str) -> Iterator[Line]:
 
 def lines_of(text: str, document: str, first: int) -> list[Line]:
     """The lines of a text under a name; refuses what is no text."""
-    if (found := why_not_text(text) or ("NUL bytes" if "\0" in text else None)) is not None:
+    if (found := why_not_text(text)) is not None:
         raise CorpusError(f"{document!r} is not text (it has {found}); give text")
     return [Line(document, number, line) for number, line in enumerate(text.split("\n"), first)]
 

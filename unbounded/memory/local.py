@@ -280,7 +280,8 @@ class LocalBackend(Backend):
         self.store.append_verb(UNDO)
         self.store.sync()
         self.learned, self._broken = self._restored(show), False
-        self.snapshot()
+        if self.saving is not None and self.saving.worth:
+            self.snapshot()
         return verb, self.entries - before
 
     def _make_room(self, words: int) -> None:

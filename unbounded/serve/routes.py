@@ -20,8 +20,6 @@ from unbounded.serve.security import Context, Name
 from unbounded.serve.streaming import begin_events, begin_pieces, json_answer, streamed
 
 router = APIRouter(prefix="/v1/memories", tags=["memories"])
-PROBED = 1 << 16
-"""Characters that are looked at to see whether a text is one."""
 
 Search = Annotated[
     str | None, Query(max_length=200, description="What is in their names, whatever its case.")
@@ -96,10 +94,9 @@ async def read(name: Name, body: schemas.ReadRequest, context: Context) -> Respo
     """
     registry = context.registry
     _check_length(body.text, registry.limits.text)
-    _check_text(body.text)
     check_lines(body.text, registry.limits.line)
     if (found := why_not_text(body.text)) is not None:
-        raise Refused(422, "not_text", f"the text is not text (it has {found}); give text")
+        raise Refused(422, "not_text", f"that is not text (it has {found}); send text")
     events = await begin_events(registry, name, read_text(registry, name, body))
     if body.stream:
         return streamed(events)
@@ -217,18 +214,6 @@ def _check_length(text: str, limit: int) -> None:
         raise Refused(
             413, "too_long", f"a text of {len(text):,} characters; at most {limit:,} are taken here"
         )
-
-
-def _check_text(text: str) -> None:
-    """Refuse what was no text before somebody made characters of it."""
-    start = text[:PROBED]
-    marks = start.count("\ufffd")
-    found = f"{marks:,} broken bytes among {len(start):,} characters"
-    if "\0" in text:
-        found = "NUL bytes"
-    elif marks < 16 or marks <= 0.3 * len(start):
-        return
-    raise Refused(422, "not_text", f"that is not text (it has {found}); send text")
 
 
 def check_lines(text: str, most: int) -> None:
