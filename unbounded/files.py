@@ -39,11 +39,7 @@ def write_aside(path: Path, write: Callable[[Path], None]) -> None:
         )
     aside = path.with_name(f".{path.name}.{os.getpid()}.aside")
     try:
-        # Whatever writes it, others may read it as the user's umask says.
-        aside.touch()
-        mode = aside.stat().st_mode & 0o777
         write(aside)
-        aside.chmod(mode)
         with aside.open("rb") as written:
             os.fsync(written.fileno())
         os.replace(aside, path)

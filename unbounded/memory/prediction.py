@@ -8,6 +8,7 @@ from typing import final
 import numpy as np
 
 from unbounded.corpus import SENTENCE_END, Splitter
+from unbounded.corpus.tokenizer import may_go_on
 from unbounded.datastore import Local
 from unbounded.experts import Cache, NGram
 from unbounded.memory.backend import Backend, Context
@@ -219,10 +220,12 @@ def _line(splitter: Splitter, context: Context) -> tuple[str, int, int]:
     """Words as one line, each as much of it as is shown, and where the one that is meant stands."""
     at, words = context.number, [word[:SHOWN] for word in context.words]
     if context.forms is not None:
-        forms = [
-            "\n" if word == SENTENCE_END else form[-SHOWN:]
-            for word, form in zip(words, context.forms, strict=True)
-        ]
+        forms, long = [], False
+        for word, form in zip(words, context.forms, strict=True):
+            # Pieces of a word that is too long are words: no answer is longer for it.
+            shown = f" {form.lstrip()}" if long else form
+            forms.append("\n" if word == SENTENCE_END else shown[-SHOWN:])
+            long = may_go_on(word)
         parts = ["".join(forms[:at]), forms[at], "".join(forms[at + 1 :])]
     else:
         before, until = splitter.text(words[:at]), splitter.text(words[: at + 1])
