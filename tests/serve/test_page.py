@@ -45,7 +45,7 @@ def test_a_word_is_learned_explained_forgotten_and_unknown_to_others(
     why = page.locator("#why")
     expect(why).to_contain_text("Why zorble?")
     expect(why).to_contain_text("note 1, line 1")
-    expect(why.locator(".passages li").first).to_contain_text("zorble")
+    expect(why.locator(".passages mark").first).to_have_text("zorble")
     expect(why.locator(".shares tr").first).to_be_visible()
 
     page.get_by_role("button", name="Forget note 1").click()

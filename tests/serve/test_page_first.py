@@ -27,8 +27,15 @@ def test_a_dropped_picture_is_refused_in_one_line(page: Page, address: str) -> N
     )
     assert (refused.status_code, refused.json()["error"]["code"]) == (422, "not_text")
     assert Client(address).get("/v1/memories/pictures")["entries"] == 0
+    late = {"text": "a " * 40_000 + "\0", "document": "late"}
+    read = "/v1/memories/pictures/read"
+    assert Client(address).refused(422, "POST", read, late) == "not_text"
     drop(page, "fine.txt", "naïve café\n".encode())
     expect(page.locator("#progress-label")).to_have_text("Read fine.txt")
+    expect(page.locator("#documents")).to_contain_text("fine.txt")
+    page.wait_for_timeout(500)
+    drop(page, "fine.txt", "naïve café\n".encode())
+    expect(page.locator("#progress-label")).to_have_text("Nothing new in fine.txt")
     expect(page.get_by_role("alert")).to_be_hidden()
 
 

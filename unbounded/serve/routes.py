@@ -95,7 +95,8 @@ async def read(name: Name, body: schemas.ReadRequest, context: Context) -> Respo
     registry = context.registry
     _check_length(body.text, registry.limits.text)
     check_lines(body.text, registry.limits.line)
-    if (found := why_not_text(body.text)) is not None:
+    found = why_not_text(body.text) or ("NUL bytes" if "\0" in body.text else None)
+    if found is not None:
         raise Refused(422, "not_text", f"that is not text (it has {found}); send text")
     events = await begin_events(registry, name, read_text(registry, name, body))
     if body.stream:

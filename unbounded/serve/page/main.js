@@ -59,14 +59,14 @@ const predict = latest(async (signal) => {
   if (memory === null) return;
   try {
     const text = draft.value.slice(0, draft.selectionStart);
-    const ask = (body) => post(memoryPath(memory, "predict"), { n: 7, sources: 0, ...body }, signal);
+    const ask = (body) => post(memoryPath(memory, "predict"), { n: 7, sources: 1, ...body }, signal);
     // A word that is not there yet as a whole is gone on with; after one that is, the next comes.
     const [begun] = /[\p{L}\p{N}]+$/u.exec(text) ?? [""];
     const prefix = begun.toLowerCase();
     const whole = text.slice(0, text.length - begun.length);
     const longer = begun ? await ask({ text: whole, prefix }) : null;
     if (longer?.words.length && longer.words.every((one) => one.word !== prefix)) {
-      offer(longer.words.map((one) => ({ ...one, begun })), longer.weights);
+      offer(longer.words.map((one) => ({ ...one, word: written(one), begun })), longer.weights);
       weigh(longer.weights);
       return;
     }
@@ -76,12 +76,15 @@ const predict = latest(async (signal) => {
     if (ended) found = await ask({ text: `${text}\n` });
     const capital = ended || !text.trim() || text.endsWith("\n");
     offer(found.words.filter((one) => one.word !== "</s>")
-      .map((one) => ({ ...one, word: capital ? capitalized(one.word) : one.word })), found.weights);
+      .map((one) => ({ ...one, word: capital ? capitalized(written(one)) : written(one) })), found.weights);
     weigh(found.weights);
   } catch (error) {
     if (error.name !== "AbortError") failed(error);
   }
 }, 160);
+
+// As it was written where it was read; a piece that goes on with a word says so.
+const written = (one) => (one.word.startsWith("…") ? one.word : one.written);
 
 const capitalized = (word) => word.charAt(0).toUpperCase() + word.slice(1);
 
@@ -223,8 +226,10 @@ async function readFile(file) {
       }
       if (event.event === "done") {
         $("progress").value = 1;
-        $("progress-label").textContent = `Read ${name}`;
-        say(`Read ${name}: ${event.words} words, perplexity ${perplexity(event.perplexity)}`);
+        $("progress-label").textContent = event.words ? `Read ${name}` : `Nothing new in ${name}`;
+        say(event.words
+          ? `Read ${name}: ${event.words} words, perplexity ${perplexity(event.perplexity)}`
+          : `Nothing new in ${name}: it was read before`);
       }
     }
     await look();

@@ -57,8 +57,13 @@ function table(word, asked) {
 
 function passages(sources) {
   if (!sources.length) return element("p", { class: "faint" }, "No passage speaks for it.");
+  const marked = (one) => {
+    const letters = [...one.text];
+    const part = (from, to) => letters.slice(from, to).join("");
+    return [part(0, one.start), element("mark", {}, part(one.start, one.end)), part(one.end)];
+  };
   return element("ul", { class: "passages" }, ...sources.map((one) =>
-    element("li", {}, one.text,
+    element("li", {}, ...marked(one),
       element("small", {}, `${one.document}, line ${one.line} · ${one.time.slice(0, 10)} · adds ${percent(one.weight)}`))));
 }
 
