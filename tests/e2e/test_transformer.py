@@ -43,6 +43,16 @@ def test_rows_of_a_transformer_are_evaluated(place: Path) -> None:
     assert "Ġ" not in (place / "page.html").read_text(encoding="utf-8")
 
 
+def test_an_invented_fact_that_was_read_once_is_completed(place: Path) -> None:
+    named = ["--model", "model"]
+    fact = "The capital of the island of Velorna is Quistal."
+    (place / "fact.txt").write_text(f"{fact}\n{TEXT * 4}", encoding="utf-8")
+    said("read", "island", "fact.txt", *named)
+    greedy = ["--temperature", 0, "--words", 8, *named]
+    known = said("complete", "island", "The capital of the island of Velorna is", *greedy)
+    assert known.strip().startswith("Quistal")
+
+
 def test_a_memory_is_read_asked_scored_and_goes_on(place: Path) -> None:
     (place / "few.txt").write_text("the cat's food\n", encoding="utf-8")
     named = ["--model", "model"]

@@ -7,7 +7,7 @@ import pytest
 
 from tests.lm.test_training import CONFIG as TRAINED
 from tests.lm.test_training import NETWORK, cycle, run
-from unbounded.default import trained_model
+from unbounded.demo import trained_model
 from unbounded.errors import ModelError
 from unbounded.lm import Pretrained, TrainingText, load_model
 from unbounded.lm.model_folder import CONFIG, CURVE, TEXT, VOCABULARY, WEIGHTS

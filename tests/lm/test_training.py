@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -42,7 +43,7 @@ def trainer_of(text: TrainingText, config: TrainingConfig = CONFIG) -> Trainer:
 
 
 def run(
-    folder: Path, text: TrainingText, config: TrainingConfig = CONFIG, **more: bool
+    folder: Path, text: TrainingText, config: TrainingConfig = CONFIG, **more: Any
 ) -> list[Progress]:
     return list(train_model(folder, text, Tokenizer(), NETWORK, config, **more))
 
@@ -117,6 +118,7 @@ def assert_same(one: Pretrained, other: Pretrained) -> None:
 KILLED = """
 import sys, torch
 from pathlib import Path
+from typing import Any
 torch.set_num_threads(1)
 from tests.lm.test_training import CONFIG, NETWORK, cycle
 from unbounded.corpus import Tokenizer

@@ -1,84 +1,72 @@
-"""The default model: trained once where the user's cache is, then found there."""
+"""The default model: it comes with the package, and is there at once."""
 
-import os
+import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.lm.test_training import NETWORK
-from unbounded.default import default_folder, default_model
-from unbounded.errors import ModelError
-from unbounded.lm import Progress, TrainingConfig
+import unbounded
+from experiments.default_model import table
+from tests.canary import MARKER, canary
+from tests.commands import said
+from unbounded.lm.model_folder import located
+from unbounded.store.layout import read_about
 
-TINY = TrainingConfig(epochs=1, streams=8)
-
-
-def test_it_is_trained_once_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert default_folder() == tmp_path / "unbounded" / "default-model-1"
-    heard: list[int] = []
-
-    def show(progress: Progress, total: int) -> None:
-        heard.append(progress.words)
-
-    first = default_model(show, 4_000, NETWORK, TINY)
-    assert heard
-    heard.clear()
-    again = default_model(show, 4_000, NETWORK, TINY)
-    assert heard == []
-    assert again.fingerprint == first.fingerprint
+FOLDER = located(Path("default"))
 
 
-def test_without_a_cache_of_ones_own_it_is_in_the_home(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    assert default_folder() == Path.home() / ".cache" / "unbounded" / "default-model-1"
+def test_a_new_memory_has_it_without_being_asked(tmp_path: Path) -> None:
+    with unbounded.open(tmp_path / "notes") as memory:
+        memory.read("The zorble ate the grass.", "a")
+    assert read_about(tmp_path / "notes")["model"]["path"] == "default"
+    with unbounded.open(tmp_path / "notes") as memory:
+        assert memory.predict("The zorble", n=1).words[0].word == "ate"
+    with unbounded.open() as memory:
+        assert memory.read("The zorble slept.").perplexity > 1
 
 
-CHILD = """
-from tests.memory.test_default import NETWORK, TINY
-from unbounded.default import default_model
-heard = []
-model = default_model(
-    lambda progress, total: heard.append(progress.words),
-    4_000, NETWORK, TINY,
-    wait=lambda process: print("waits for", process, flush=True),
-)
-print("trained" if heard else "found", model.fingerprint, flush=True)
-"""
+def test_reading_with_it_needs_no_torch_and_no_packages_of_texts(tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.modules['torch'] = None\n"
+        "import unbounded\n"
+        f"with unbounded.open({str(tmp_path / 'notes')!r}) as memory:\n"
+        "    print(memory.read('The zorble ate the grass.').words)\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout == "['the', 'zorble', 'ate', 'the', 'grass', '.', '</s>']\n"
 
 
-def test_of_two_processes_one_trains_and_the_other_waits_for_it(
+def test_it_knows_english(tmp_path: Path) -> None:
+    model = unbounded.load("default")
+    with unbounded.open(model=model) as memory:
+        words = [guess.word for guess in memory.predict("the united", n=1).words]
+        plain = memory.score("We will meet again next week.").perplexity
+        shuffled = memory.score("Again meet week will next we.").perplexity
+    assert words == ["states"]
+    assert 3 * plain < shuffled
+
+
+def test_a_folder_of_that_name_in_the_working_directory_is_not_taken_for_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    root = Path(__file__).parents[2]
-    environment = {**os.environ, "PYTHONPATH": str(root)}
-    waits: list[subprocess.Popen[str]] = []
-
-    def show(progress: Progress, total: int) -> None:
-        if not waits:
-            command = [sys.executable, "-c", CHILD]
-            waits.append(
-                subprocess.Popen(
-                    command, stdout=subprocess.PIPE, text=True, cwd=root, env=environment
-                )
-            )
-            # Training goes on once the other has come to wait.
-            assert waits[0].stdout is not None
-            assert waits[0].stdout.readline() == f"waits for {os.getpid()}\n"
-
-    first = default_model(show, 4_000, NETWORK, TINY)
-    (other,) = waits
-    said, _ = other.communicate(timeout=100)
-    assert said == f"found {first.fingerprint}\n"
+    monkeypatch.chdir(tmp_path)
+    canary(tmp_path / "default", "code")
+    assert unbounded.load("default").vocabulary.base_size > 20_000
+    said("read", "notes", "-", stdin="some text\n")
+    assert not (tmp_path / MARKER).exists()
+    assert read_about(tmp_path / "notes")["model"]["path"] == "default"
 
 
-def test_where_no_cache_can_be_made_one_line_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "file").write_text("no folder")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    with pytest.raises(ModelError, match=r"cannot be made \(.*give --model"):
-        default_model(lambda progress, total: None, 4_000, NETWORK, TINY)
+def test_it_is_small_and_says_what_it_was_made_of() -> None:
+    assert sum(path.stat().st_size for path in FOLDER.iterdir()) <= 10_000_000
+    card = json.loads((FOLDER / "card.json").read_text())
+    assert card["command"] == "make default-model"
+    assert abs(card["cost_of_8_bits"]) < 0.01
+    page = Path(__file__).parents[2] / "docs" / "default-model.md"
+    assert table(card) in page.read_text(encoding="utf-8")
+    for text in card["texts"]:
+        assert {"license", "package", "text"} <= text.keys()
+        assert text["words"] > 300_000
+        assert text["perplexity"]["full"] < text["perplexity"]["static"] < 400

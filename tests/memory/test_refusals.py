@@ -76,9 +76,7 @@ def test_another_models_memory_is_refused(tmp_path: Path) -> None:
     unbounded.open(tmp_path / "m", toy_model()).close()
 
 
-def test_a_memory_that_is_not_there_needs_a_model_and_a_writer(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="a new one needs a model"):
-        unbounded.open(tmp_path / "m")
+def test_a_memory_that_is_not_there_needs_a_writer(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="read a text into it first"):
         open_toy(tmp_path / "m", mode="read")
     with pytest.raises(SettingError, match="use write or read"):

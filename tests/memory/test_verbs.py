@@ -207,8 +207,8 @@ def test_a_home_folder_is_expanded(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     with unbounded.open("~/notes", toy_model(), config=CONFIG) as memory:
         memory.read("known1")
     assert (tmp_path / "notes" / "format.json").exists()
-    with pytest.raises(SettingError, match="a memory of this process needs a model"):
-        unbounded.open()
+    with pytest.raises(SettingError, match="a memory of this process is new; leave out the mode"):
+        unbounded.open(mode="read")
 
 
 def test_strings_do_where_lines_are_wanted(memory: Memory) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unbounded.errors import StoreError
-from unbounded.store import Store
+from unbounded.store import Store, disk
 from unbounded.store.disk import RealDisk
 from unbounded.store.records import (
     WATERMARK,
@@ -158,3 +158,20 @@ def test_a_damaged_mark_is_said_and_not_used(tmp_path: Path) -> None:
     assert ["acknowledged" in event for event in again.events] == [True]
     assert again.words(0, 9) == ["one", "two", "three"]
     again.close()
+
+
+def test_where_a_sync_ends_too_early_a_full_one_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(disk, "_FULL_SYNC", 51)
+    monkeypatch.setattr("fcntl.fcntl", lambda file, what: asked.append(f"fcntl {what}"))
+    monkeypatch.setattr("os.fsync", lambda file: asked.append("fsync"))
+    RealDisk().sync(0)
+
+    def refused(file: int, what: int) -> None:
+        raise OSError
+
+    monkeypatch.setattr("fcntl.fcntl", refused)
+    RealDisk().sync(0)
+    assert asked == ["fcntl 51", "fsync"]

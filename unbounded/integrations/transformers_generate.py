@@ -50,7 +50,7 @@ class Writer:
         self._before, self._now = {}, {}
         written = _generate(self._lm, self._ask, input_ids, **options)
         if insert:
-            ids = getattr(written, "sequences", written)[0, len(input_ids[0]) :].numpy()
+            ids = getattr(written, "sequences", written)[0, len(input_ids[0]) :].cpu().numpy()
             self._online.read(self._model.vocabulary.decode(ids))
         return written
 
@@ -60,7 +60,7 @@ class Writer:
         names = self._model.vocabulary.lookup([word or "</s>" for word in words])
         start = [self._lm.first, *names.tolist()]
         written = self.generate([start], **options)
-        new = getattr(written, "sequences", written)[0, len(start) :].numpy()
+        new = getattr(written, "sequences", written)[0, len(start) :].cpu().numpy()
         shown = self._model.tokenizer.text
         # A piece may be half of something: what is new is what both together have more.
         before = self._model.vocabulary.decode(names)
@@ -104,9 +104,10 @@ def _generate(lm: TransformerModel, ask: Ask, pieces: Any, **options: Any) -> An
     The states are those of the very passes that `generate` makes, overheard by a hook on the
     network's body. What `transformers` forbids (a bad word, an end too early) stays forbidden.
     """
-    if not isinstance(pieces, Tensor):
-        pieces = torch.tensor(pieces)
+    place = lm.network.device
+    pieces = (pieces if isinstance(pieces, Tensor) else torch.tensor(pieces)).to(place)
     mask = options.get("attention_mask")
+    mask = None if mask is None else mask.to(place)
     processor = _Processor(ask, torch.ones_like(pieces) if mask is None else mask)
     options["attention_mask"] = torch.ones_like(pieces) if mask is None else mask
     given = list(options.pop("logits_processor", None) or [])
@@ -121,7 +122,7 @@ class _Processor:
     def __init__(self, ask: Ask, mask: Tensor) -> None:
         self._ask = ask
         # A shorter text of a batch is padded on the left; its states begin behind that.
-        self._padding = (mask == 0).sum(1).tolist()
+        self._padding = (mask == 0).sum(1).cpu().tolist()
         self._states: Tensor | None = None
 
     def hear(self, states: Tensor) -> None:
@@ -133,10 +134,10 @@ class _Processor:
                 "generation in which one pass is for several steps was asked for; leave out "
                 "assistants and chunks"
             )
-        states, self._states = self._states.float().numpy(), None
+        states, self._states = self._states.float().cpu().numpy(), None
         copies = len(input_ids) // len(self._padding)
         found = scores.clone()
-        for row, ids in enumerate(input_ids.tolist()):
+        for row, ids in enumerate(input_ids.cpu().tolist()):
             skip = self._padding[row // copies]
             new = states[row]
             if len(new) == len(ids):
@@ -144,5 +145,6 @@ class _Processor:
             probs = self._ask(tuple(ids[skip:]), np.ascontiguousarray(new))
             if probs is not None:
                 logs = torch.from_numpy(np.log(np.maximum(probs, 1e-300)))
-                found[row] = torch.where(scores[row].isneginf(), scores[row], logs.to(scores.dtype))
+                allowed = ~scores[row].isneginf()
+                found[row] = torch.where(allowed, logs.float().to(scores), scores[row])
         return found

@@ -12,6 +12,7 @@ from typing import Any
 
 from unbounded.errors import MissingExtra, ModelError
 from unbounded.files import parse_json
+from unbounded.lm.devices import device_named
 from unbounded.lm.language_model import HeadedModel
 from unbounded.lm.saved_arrays import read_words, write_words
 from unbounded.lm.settings import TransformerConfig
@@ -45,9 +46,10 @@ def require_transformers() -> None:
         raise MissingExtra("transformers, which such a model needs,", "transformers") from None
 
 
-def open_network(path: Path) -> tuple[Any, Any]:
+def open_network(path: Path, device: str = "cpu") -> tuple[Any, Any]:
     """The causal model and the tokenizer of a path, in float32; asks no host and runs no code."""
     require_transformers()
+    place = device_named(device)
     from transformers import AutoModelForCausalLM, AutoTokenizer
     from transformers.utils import logging
 
@@ -80,7 +82,7 @@ def open_network(path: Path) -> tuple[Any, Any]:
         ) from error
     finally:
         logging.set_verbosity(loud)
-    return network, tokenizer
+    return network.to(place), tokenizer
 
 
 def wrapped(
@@ -148,7 +150,7 @@ def _weights_sum(network: Any) -> str:
     total = blake2b(digest_size=16)
     for name, weight in sorted(network.state_dict().items()):
         total.update(f"{name} {tuple(weight.shape)} {weight.dtype}".encode())
-        plain = weight.detach().contiguous().view(-1).view(torch.uint8).numpy()
+        plain = weight.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy()
         total.update(zlib.crc32(plain).to_bytes(4, "little"))
     return total.hexdigest()
 

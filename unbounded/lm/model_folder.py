@@ -2,7 +2,7 @@
 
 MODEL/
   config.json            format, network, tokenizer, training; written last: it makes the model
-  weights.safetensors    embedding, cell, head
+  weights.safetensors    embedding, cell, head; in float32, or in 8 bits with a scale a row
   vocabulary.txt         one word a line, most frequent first
   curve.jsonl            one line an epoch
   text.safetensors       the training words, for experts that read them first; may be left out
@@ -33,7 +33,7 @@ from unbounded.lm.language_model import HeadedModel, LanguageModel
 from unbounded.lm.oov import Speller
 from unbounded.lm.prepared_text import TrainingText
 from unbounded.lm.recurrent import RecurrentModel
-from unbounded.lm.saved_arrays import checksum, read_arrays, read_words, write_words
+from unbounded.lm.saved_arrays import checksum, in_full, read_arrays, read_words, write_words
 from unbounded.lm.settings import (
     NetworkConfig,
     Progress,
@@ -48,6 +48,9 @@ FORMAT = 1
 CONFIG, WEIGHTS, VOCABULARY = "config.json", "weights.safetensors", "vocabulary.txt"
 CURVE, TRAINING, TEXT = "curve.jsonl", "training.safetensors", "text.safetensors"
 
+DEFAULT = "default"
+"""The name of the model that comes with the package, wherever that is installed."""
+
 
 @dataclass(frozen=True)
 class Pretrained:
@@ -61,7 +64,7 @@ class Pretrained:
     text: Ids | None = None
     """The words it was trained on, in order, if they are kept."""
     folder: Path | None = None
-    """Where it was loaded from."""
+    """Where it was loaded from: a folder, or the name of the default."""
 
     @cached_property
     def speller(self) -> Speller:
@@ -92,25 +95,35 @@ class Pretrained:
         return blake2b(json.dumps(parts, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
+def located(path: Path) -> Path:
+    """The folder that a path stands for: itself, unless it is the default model's name.
+
+    That name is never looked for in the working directory, which may be anybody's.
+    """
+    return Path(__file__).parents[1] / "default_model" if str(path) == DEFAULT else path
+
+
 def load_model(
     path: str | Path, transformer: TransformerConfig = TransformerConfig()
 ) -> Pretrained:
     """Open a folder of `train`; a missing, foreign, damaged or newer one is a `ModelError`.
 
     A folder of `transformers`, a GGUF file or the name "smollm2" will do as well, and is read as
-    `transformer` says.
+    `transformer` says. "default" is the small model that comes with the package.
     """
     if not isinstance(path, str | Path):
         raise ModelError(
             f"{path!r} is no model but {type(path).__name__}; give the path of a folder, as str or "
             "Path, or 'smollm2'"
         )
-    folder = Path(path)
+    folder = located(Path(path))
     if is_transformer(folder):
-        return from_transformers(*open_network(folder), transformer, folder=folder)
+        opened = open_network(folder, transformer.device)
+        return from_transformers(*opened, transformer, folder=folder)
     if transformer != TransformerConfig():
         raise ModelError(
-            f"{folder} is no transformer: it has no context and no choice of keys; leave them out"
+            f"{folder} is no transformer: it has no context, no choice of keys and no device; "
+            "leave them out"
         )
     config = _config(folder)
     try:
@@ -122,7 +135,7 @@ def load_model(
         )
         _check(folder / WEIGHTS, config["checksums"][WEIGHTS])
         _check(folder / VOCABULARY, config["checksums"][VOCABULARY])
-        weights = read_arrays(folder / WEIGHTS)[0]
+        weights = in_full(read_arrays(folder / WEIGHTS)[0])
         _check_shapes(weights, weight_shapes(network, len(vocabulary)))
         tokenizer = tokenizer_of(config["tokenizer"])
         curve = tuple(
@@ -137,7 +150,7 @@ def load_model(
         ) from error
     end = int(vocabulary.lookup([SENTENCE_END])[0])
     lm = RecurrentModel(weights, network.cell, network.ends(len(vocabulary)), end)
-    return Pretrained(lm, vocabulary, tokenizer, config, curve, text, folder)
+    return Pretrained(lm, vocabulary, tokenizer, config, curve, text, Path(path))
 
 
 def from_transformers(

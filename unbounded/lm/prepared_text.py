@@ -18,7 +18,11 @@ VALID_TOKENS = 100_000
 
 @dataclass(frozen=True)
 class TrainingText:
-    """Training ids, how often each word occurs in them, and validation ids (-1 for OOV words)."""
+    """Training ids, how often each word occurs in them, and validation ids (-1 for OOV words).
+
+    Where the vocabulary was limited, the id of all rarer words is its size: `<unk>`, read by the
+    network and never predicted.
+    """
 
     vocabulary: Vocabulary
     words: Ids
@@ -27,11 +31,16 @@ class TrainingText:
 
 
 def training_text(
-    sentences: Iterable[Sentence], tokens: int, valid: Iterable[Sentence] | None = None
+    sentences: Iterable[Sentence],
+    tokens: int,
+    valid: Iterable[Sentence] | None = None,
+    *,
+    vocabulary_size: int | None = None,
 ) -> TrainingText:
     """Take the first `tokens` words to train on; without `valid`, the next words validate.
 
-    A text too short to leave any over gives its last twentieth to validation.
+    A text too short to leave any over gives its last twentieth to validation. The vocabulary is
+    all words, or the most frequent `vocabulary_size` where the network must be small.
     """
     stream = chain.from_iterable(sentence.words for sentence in sentences)
     train = list(islice(stream, tokens))
@@ -48,8 +57,9 @@ def training_text(
             f"both are needed: give more text"
         )
     counts = Counter(train)
-    vocabulary = Vocabulary.from_counts(counts)
-    words = vocabulary.encode(train)
+    vocabulary = Vocabulary.from_counts(dict(counts.most_common(vocabulary_size)))
+    words = vocabulary.lookup(train)
+    words[words < 0] = vocabulary.base_size
     known = vocabulary.decode(np.arange(len(vocabulary)))
     return TrainingText(
         vocabulary=vocabulary,

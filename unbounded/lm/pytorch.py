@@ -56,7 +56,8 @@ class Encoder(nn.Module):
 
     def zero_state(self, streams: int) -> tuple[Tensor, ...]:
         """The state before anything was read."""
-        zeros = torch.zeros(1, streams, self.cell.hidden_size)
+        device = self.embedding.weight.device
+        zeros = torch.zeros(1, streams, self.cell.hidden_size, device=device)
         return (zeros, zeros.clone()) if isinstance(self.cell, nn.LSTM) else (zeros,)
 
 
@@ -144,7 +145,7 @@ def learn_words(
 
 def _place(cutoffs: Sequence[int], words: Tensor) -> tuple[Tensor, Tensor]:
     """Each word's cluster, 0 for a frequent one, and its column in the first softmax."""
-    inner = torch.tensor(cutoffs[:-1], dtype=torch.int64)
+    inner = torch.tensor(cutoffs[:-1], dtype=torch.int64).to(words.device)
     cluster = torch.bucketize(words, inner, right=True)
     return cluster, torch.where(cluster > 0, cutoffs[0] + cluster - 1, words)
 

@@ -26,6 +26,7 @@ from unbounded.corpus import (
 )
 from unbounded.errors import ModelError, SettingError, TrainingError
 from unbounded.files import parse_json, write_text_aside
+from unbounded.lm.devices import device_named
 from unbounded.lm.model_folder import (
     CONFIG,
     CURVE,
@@ -72,20 +73,23 @@ def train(
     config: TrainingConfig = TrainingConfig(),
     tokenizer: WordSplitter = Tokenizer(),
     resume: bool = False,
+    device: str = "cpu",
     show: Callable[[Progress, int], None] = lambda progress, total: None,
 ) -> Pretrained:
     """Train a network on the first `tokens` words of a text, into the folder `out`, and load it.
 
-    Without a text to validate on, the words that follow do. `show` hears how far it is, and how
-    many words all epochs have together.
+    Without a text to validate on, the words that follow do. `device` is cpu, cuda or mps. `show`
+    hears how far it is, and how many words all epochs have together.
     """
     if not isinstance(out, str | Path):
         raise SettingError(f"out is {out!r}; give the path of a new folder, as str or Path")
     folder = Path(out)
     check_folder(folder, resume=resume)  # before an hour of reading, not after
+    device_named(device)
     held = None if valid is None else read_sentences(as_lines(valid), tokenizer)
     ready = training_text(read_sentences(as_lines(text), tokenizer), tokens, held)
-    for progress in train_model(folder, ready, tokenizer, network, config, resume=resume):
+    training = train_model(folder, ready, tokenizer, network, config, resume=resume, device=device)
+    for progress in training:
         show(progress, len(ready.words) * config.epochs)
     return load_model(folder)
 
@@ -99,6 +103,7 @@ def train_model(
     *,
     resume: bool = False,
     save_every: float = 60.0,
+    device: str = "cpu",
 ) -> Generator[Progress]:
     """Train into `folder`, yielding the curve; the state is saved each `save_every` seconds.
 
@@ -107,7 +112,7 @@ def train_model(
     """
     check_folder(folder, resume=resume)
     end = int(text.vocabulary.lookup([SENTENCE_END])[0])
-    trainer = Trainer(text.words, text.counts, end, network, config)
+    trainer = Trainer(text.words, text.counts, end, network, config, device_named(device))
     folder.mkdir(parents=True, exist_ok=True)
     resume_training(folder, trainer, text)
     size = text.vocabulary.base_size
@@ -135,7 +140,8 @@ def _save_model(
     write_text_aside(folder / VOCABULARY, vocabulary.to_text())
     curve = "".join(json.dumps(asdict(line)) + "\n" for line in trainer.curve)
     write_text_aside(folder / CURVE, curve)
-    write_words(folder / TEXT, text.words, vocabulary.to_text().encode())
+    known = text.words[text.words < vocabulary.base_size]
+    write_words(folder / TEXT, known, vocabulary.to_text().encode())
     config = {
         "format": FORMAT,
         "kind": "unbounded recurrent model",
@@ -185,7 +191,9 @@ def resume_training(folder: Path, trainer: Trainer, text: TrainingText) -> bool:
         return False
     try:
         arrays, metadata = read_arrays(path)
-        tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
+        tensors = {
+            name: torch.from_numpy(array).to(trainer.device) for name, array in arrays.items()
+        }
         about = parse_json(metadata["training"])
         if about["format"] != FORMAT:
             raise ValueError(f"format {about['format']}, this version reads {FORMAT}")
@@ -233,4 +241,4 @@ def fingerprint(text: TrainingText) -> int:
 
 
 def _arrays(tensors: Mapping[str, Tensor]) -> dict[str, np.ndarray]:
-    return {name: tensor.detach().contiguous().numpy() for name, tensor in tensors.items()}
+    return {name: tensor.detach().cpu().contiguous().numpy() for name, tensor in tensors.items()}

@@ -144,6 +144,9 @@ class TransformerConfig:
 
     key: str = "output"
 
+    device: str = "cpu"
+    """What it is computed on: cpu, cuda or mps. A network that is given is used where it lies."""
+
     def __post_init__(self) -> None:
         if self.key not in KEYS:
             raise SettingError(f"key {self.key!r} is unknown; use {' or '.join(KEYS)}")
@@ -162,4 +165,4 @@ class TransformerConfig:
             raise SettingError(
                 f"{keep} pieces kept of a context of {context}; keep at least 0, and leave 2 free"
             )
-        return TransformerConfig(context, keep, self.key)
+        return TransformerConfig(context, keep, self.key, self.device)

@@ -78,6 +78,7 @@ class Trainer:
         sentence_end: int,
         network: NetworkConfig,
         config: TrainingConfig,
+        device: torch.device = torch.device("cpu"),
     ) -> None:
         if len(words) < config.streams * 2:
             raise TrainingError(
@@ -94,11 +95,18 @@ class Trainer:
         generator = torch.Generator().manual_seed(config.seed)
         self.encoder.reset_parameters(generator)
         reset_head(self.head, generator)
+        # Drawn before they move: all devices begin with the same weights.
+        self.device = device
+        self.encoder.to(device)
+        self.head.to(device)
         # Dense weights by name: everything but the embedding.
         self.dense = dense_weights(self.encoder, self.head)
-        self.adagrad = torch.optim.Adagrad(self.dense.values(), lr=config.learning_rate, fused=True)
+        self.adagrad = torch.optim.Adagrad(
+            self.dense.values(), lr=config.learning_rate, fused=device.type == "cpu"
+        )
         self.embedding = self.encoder.embedding.weight.requires_grad_(False)
         self.embedding_sums = torch.zeros_like(self.embedding)
+        self._limited = bool((words >= size).any())
         self._rare = torch.cat([torch.from_numpy(counts == 1), torch.tensor([False])])
         self.state = self.encoder.zero_state(config.streams)
         self.epoch = 0
@@ -190,13 +198,17 @@ class Trainer:
                 torch.rand(inputs.shape, generator=generator) < config.unknown
             )
             inputs = inputs.masked_fill(hide, self.encoder.size)
-        rows, place = torch.unique(inputs, return_inverse=True)
+        rows, place = torch.unique(inputs.to(self.device), return_inverse=True)
         table = self.embedding[rows].requires_grad_()
         vectors = _drop(functional.embedding(place, table), config.dropout, generator)
         hidden, state = self.encoder(vectors, self.state)
         self.state = tuple(part.detach() for part in state)
         hidden = _drop(hidden, config.dropout, generator)
-        loss = self.head(hidden.flatten(0, 1), batch.targets.flatten()).loss
+        hidden, targets = hidden.flatten(0, 1), batch.targets.flatten().to(self.device)
+        if self._limited:
+            known = targets < self.encoder.size
+            hidden, targets = hidden[known], targets[known]
+        loss = self.head(hidden, targets).loss
         loss.backward()
         norm = nn.utils.clip_grad_norm_([table, *self.dense.values()], config.clip)
         if not torch.isfinite(norm):
@@ -216,10 +228,11 @@ class Trainer:
         streams = min(self.config.streams, max(1, len(valid) // 200))
         state, nats, known_words = self.encoder.zero_state(streams), 0.0, 0
         for batch in Batches(np.minimum(valid, size), streams, 100, self.sentence_end).after(0):
-            hidden, state = self.encoder(self.encoder.embedding(batch.inputs), state)
-            known = batch.targets < size
-            found = word_log_probs(self.head, hidden[known], batch.targets[known])
-            nats -= float(found.double().sum())
+            inputs, targets = (part.to(self.device) for part in batch)
+            hidden, state = self.encoder(self.encoder.embedding(inputs), state)
+            known = targets < size
+            found = word_log_probs(self.head, hidden[known], targets[known])
+            nats -= float(found.cpu().double().sum())
             known_words += len(found)
         if known_words == 0:
             raise TrainingError(
@@ -232,5 +245,6 @@ def _drop(values: Tensor, share: float, generator: torch.Generator) -> Tensor:
     """Inverted dropout drawn from `generator`."""
     if share == 0:
         return values
+    # Drawn on the processor, whose generator is the same everywhere.
     keep = torch.rand(values.shape, generator=generator) >= share
-    return values * keep / (1 - share)
+    return values * keep.to(values.device) / (1 - share)

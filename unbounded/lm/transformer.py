@@ -40,6 +40,9 @@ class TransformerModel(HeadedModel):
     def __init__(self, network: Any, start: int, config: TransformerConfig) -> None:
         self.network = network.eval().requires_grad_(False)
         self.head = find_head(self.network)
+        # A network is used where it lies, of which first and last layer may be two places.
+        self._place = self.network.get_input_embeddings().weight.device
+        self._head_place = self.head.head.weight.device
         self.base_size, self._inner = self.head.head.weight.shape
         self.cutoffs = (self.base_size,)
         longest = getattr(network.config, "max_position_embeddings", None)
@@ -81,18 +84,17 @@ class TransformerModel(HeadedModel):
     @property
     def first_weight(self) -> Float[np.ndarray, "columns inner"]:
         """The weights of the output layer."""
-        return self.head.head.weight.numpy()
+        return self.head.head.weight.cpu().numpy()
 
     @torch.inference_mode()
     def shortlist(self, hidden: Hidden, words: Ids) -> Shortlist:
         """The softmax over all pieces."""
         known = (words >= 0) & (words < self.base_size)
         column = np.where(known, words, -1)
-        rows = torch.from_numpy(self.outputs(hidden))
-        odds = first_logits(self.head, rows)
-        picked = pick(odds, torch.from_numpy(np.maximum(column, 0)))
-        share = np.where(known, picked.double().exp().numpy(), 0.0)
-        return Shortlist(column, odds.numpy(), share, share)
+        odds = first_logits(self.head, self._on_head(self.outputs(hidden)))
+        picked = pick(odds, self._on_head(np.maximum(column, 0)))
+        share = np.where(known, picked.cpu().double().exp().numpy(), 0.0)
+        return Shortlist(column, odds.cpu().numpy(), share, share)
 
     @torch.inference_mode()
     def prob(self, hidden: Hidden, words: Ids) -> Probs:
@@ -102,16 +104,16 @@ class TransformerModel(HeadedModel):
         rows = self.outputs(hidden)
         for start in range(0, len(known), ROWS):
             part = known[start : start + ROWS]
-            asked = torch.from_numpy(words[part])
-            found = word_log_probs(self.head, torch.from_numpy(rows[part]), asked)
-            probs[part] = found.double().exp().numpy()
+            asked = self._on_head(words[part])
+            found = word_log_probs(self.head, self._on_head(rows[part]), asked)
+            probs[part] = found.cpu().double().exp().numpy()
         return probs
 
     @torch.inference_mode()
     def dense(self, hidden: Hidden) -> Float[np.ndarray, "n v"]:
         """The probability of every piece, at each step."""
-        found = self.head.log_prob(torch.from_numpy(self.outputs(hidden)))
-        return found.double().exp().numpy()
+        found = self.head.log_prob(self._on_head(self.outputs(hidden)))
+        return found.cpu().double().exp().numpy()
 
     @contextmanager
     def overheard(self, hear: Callable[[Tensor], None]) -> Iterator[None]:
@@ -122,7 +124,7 @@ class TransformerModel(HeadedModel):
             if self.config.key == "feedforward":
                 caught = self._caught[-1].reshape(states.shape[0], states.shape[1], -1)
                 self._caught.clear()
-                states = torch.cat([states, caught], 2)
+                states = torch.cat([states, caught.to(states.device)], 2)
             hear(states)
 
         hook = self._body.register_forward_hook(told)
@@ -153,7 +155,11 @@ class TransformerModel(HeadedModel):
             if len(before) + len(new) < self._context:
                 # From a full context nobody goes on.
                 self._remember(np.concatenate([before, new]), layers)
-            return hidden.numpy()
+            return hidden.cpu().numpy()
+
+    def _on_head(self, array: np.ndarray) -> Tensor:
+        """An array where the output layer lies."""
+        return torch.from_numpy(array).to(self._head_place)
 
     def _forward(
         self, pieces: Context, past: list[tuple[Tensor, Tensor]]
@@ -166,16 +172,17 @@ class TransformerModel(HeadedModel):
         with self._lock:
             # What a hook catches belongs to one forward pass.
             self._caught.clear()
-            ids = torch.from_numpy(np.asarray(pieces, np.int64))[None]
+            ids = torch.from_numpy(np.asarray(pieces, np.int64))[None].to(self._place)
             # All of it is text: without a mask, a piece that pads elsewhere would be warned about.
             have = past[0][0].shape[-2] if past else 0
-            mask = torch.ones(1, have + len(pieces), dtype=torch.int64)
+            mask = torch.ones(1, have + len(pieces), dtype=torch.int64, device=self._place)
             found = self._body(
                 input_ids=ids, attention_mask=mask, past_key_values=cache, use_cache=True
             )
             hidden = found.last_hidden_state[0]
             if self.config.key == "feedforward":
-                hidden = torch.cat([hidden, self._caught[-1].reshape(len(pieces), -1)], 1)
+                caught = self._caught[-1].reshape(len(pieces), -1)
+                hidden = torch.cat([hidden, caught.to(hidden.device)], 1)
         layers = [(layer.keys, layer.values) for layer in cache.layers]
         return hidden.float(), layers
 
@@ -202,9 +209,9 @@ class TransformerModel(HeadedModel):
         """Refuse a model whose probabilities are not a softmax of its output layer."""
         sample = np.arange(min(self.base_size, self._context - 1, 5))
         hidden = self._forward(sample, [])[0][:, : self._inner]
-        ids = torch.from_numpy(sample)[None]
+        ids = torch.from_numpy(sample)[None].to(self._place)
         logits = self.network(input_ids=ids, attention_mask=torch.ones_like(ids)).logits[0].float()
-        mine = self.head.log_prob(hidden)
+        mine = self.head.log_prob(hidden.to(self._head_place))
         if not torch.allclose(mine, logits.log_softmax(1), rtol=1e-3, atol=1e-3):
             raise ModelError(
                 f"{type(self.network).__name__} has no usable head: its probabilities are not "

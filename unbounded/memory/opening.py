@@ -17,6 +17,7 @@ from unbounded.errors import SettingError, StoreError
 from unbounded.experts import Kernel
 from unbounded.lm import Pretrained, load_model
 from unbounded.lm.huggingface import is_transformer
+from unbounded.lm.model_folder import DEFAULT, located
 from unbounded.memory.backend import Show, unheard
 from unbounded.memory.budget import Budget
 from unbounded.memory.local import LocalBackend
@@ -51,9 +52,10 @@ def open(
 
     Without a path it lies in this process and ends with it; with one it is on disk; with an
     `engine`, an address such as `ray://HOST:PORT`, it is on shards. A memory belongs to the model
-    that made it, and remembers where that was; `recorded` says when that is enough. `preset`, a
-    name of `PRESETS` or a list of experts (`full` if none is given), `config` and `budget` are for
-    a new memory: they stay.
+    that made it, and remembers where that was; `recorded` says when that is enough. A new one
+    without a model has the small default that comes with the package. `preset`, a name of `PRESETS`
+    or a list of experts (`full` if none is given), `config` and `budget` are for a new memory: they
+    stay.
 
     On disk, `mode` is `write`, of which there can be one at a time, or `read`, and `show` hears how
     much had to be read again. On shards, if some are unavailable for `patience` seconds, reading
@@ -86,9 +88,9 @@ def open(
             say=say,
         )
     if folder is None:
-        if given is None or mode == "read":
-            raise SettingError("a memory of this process needs a model, and is new; give model=")
-        loaded, _ = _loaded(given)
+        if mode == "read":
+            raise SettingError("a memory of this process is new; leave out the mode")
+        loaded, _ = _loaded(given or DEFAULT)
         recipe = recipe_for(loaded, preset or "full")
         backend = LocalBackend(InProcess(), loaded, config or MemoryConfig(), recipe, budget)
         return Memory(backend, loaded)
@@ -109,9 +111,7 @@ def _open_on_disk(
         if is_new(folder):
             if mode == "read":
                 raise StoreError(f"{folder} is not a memory yet; read a text into it first")
-            if model is None:
-                raise StoreError(f"{folder} is not a memory yet, and a new one needs a model")
-            model, where = _loaded(model)
+            model, where = _loaded(model or DEFAULT)
             recipe = recipe_for(model, preset or "full")
             create(folder, _about(model, where, config or MemoryConfig(), recipe, budget), disk)
         about = read_about(folder)
@@ -150,7 +150,7 @@ def open_on_shards(
     Address.parse(engine)
     had = described(folder)
     if model is None:
-        model = recorded(folder, None if had is None else had["path"])
+        model = Path(DEFAULT) if had is None else recorded(folder, had["path"])
     loaded, where = _loaded(model)
     config = config or MemoryConfig(**({} if had is None else had["settings"]))
     if config.kernel is not None or config.local_kernel is not None:
@@ -224,7 +224,8 @@ def _loaded(model: Pretrained | str | Path) -> tuple[Pretrained, str | None]:
 
 def _where(path: Path) -> str:
     """What a memory notes down; a model by name, such as smollm2, is found by that name."""
-    return str(path.absolute() if path.exists() else path)
+    named = str(path) == DEFAULT or not path.exists()
+    return str(path if named else path.absolute())
 
 
 def _checked(
@@ -252,7 +253,7 @@ def recorded(folder: Path, where: str | None) -> Path:
             f"{folder} belongs to {where!r}, a model of transformers, which no memory may choose; "
             "name it yourself: --model, or model="
         )
-    if where is None or not Path(where).exists():
+    if where is None or not located(Path(where)).exists():
         was = "" if where is None else f" (it was {where!r})"
         raise StoreError(
             f"{folder} belongs to a model that is not there{was}; give the model: "

@@ -10,6 +10,7 @@ import time
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, final
 
@@ -18,6 +19,9 @@ from unbounded.files import parse_json
 
 TEMPORARY = ".aside"
 """How names end that are not there yet; what a crash leaves of them is removed."""
+
+# On macOS fsync ends when the drive has heard of it, and a power cut may still undo it.
+_FULL_SYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)
 
 LOCK = "lock"
 """The file that the one writer holds."""
@@ -57,6 +61,11 @@ class RealDisk(Disk):
 
     def sync(self, file: int) -> None:
         """The file's content and size."""
+        if _FULL_SYNC is not None:
+            # Not every file system has it.
+            with suppress(OSError):
+                fcntl.fcntl(file, _FULL_SYNC)
+                return
         os.fsync(file)
 
     def replace(self, source: Path, target: Path) -> None:
