@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.memory.texts import open_toy
@@ -14,6 +14,7 @@ LINES = st.text(st.sampled_from("aBİß \t.,'\u00ad\ud800:14Ǆ"), max_size=40)
 
 
 @given(st.lists(LINES, max_size=5))
+@example(["\u00ad\ud800", "\u00ad \ud800"])
 def test_lines_come_back_as_they_were_written(lines: list[str]) -> None:
     given = [Line("a", number, line) for number, line in enumerate(lines)]
     for sentence in read_sentences(given, Tokenizer(), forms=True):

@@ -309,7 +309,8 @@ def _places(line: str, words: Sequence[str]) -> list[tuple[int, int]]:
                     left, seen = left[len(form) :], True
                     break
             else:
-                if left[0] == "\ufffd":
+                # Half a character; neither white space nor what was dropped stands for one.
+                if left[0] == "\ufffd" and not (letter.isspace() or _INVISIBLE.match(letter)):
                     left, seen = left[1:], True
                 elif not seen:
                     start = at + 1
