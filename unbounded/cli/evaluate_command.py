@@ -178,7 +178,7 @@ def evaluate(
         first_tokens=first_tokens,
         block=block,
     )
-    say_loading(model_folder)
+    say_loading(model_folder, device)
     model = load_model(model_folder, TransformerConfig(context=context, key=key, device=device))
     with ExitStack() as stack:
         watchers = [] if per_token is None else [stack.enter_context(per_token_writer(per_token))]

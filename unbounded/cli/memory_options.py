@@ -53,7 +53,7 @@ def opened(
     from unbounded.store.layout import is_new
 
     set_threads(threads)
-    say_loading(model)
+    say_loading(model, device)
     new = is_new(folder) if engine is None else described(folder) is None
     if new and not create:
         kind = "a memory" if engine is None else "a memory on shards"
@@ -81,9 +81,12 @@ def opened(
             say(event)
 
 
-def say_loading(model: Path | None) -> None:
-    """A transformer takes its time; who waits should know for what."""
+def say_loading(model: Path | None, device: str = "cpu") -> None:
+    """A transformer takes its time, if its device is there; who waits should know for what."""
+    from unbounded.lm.devices import device_named
     from unbounded.lm.huggingface import is_transformer
 
+    if device != "cpu":
+        device_named(device)
     if model is not None and is_transformer(model):
         say(f"loading {model} …")
