@@ -85,7 +85,7 @@ def test_what_is_missing_is_named_in_one_line_with_what_installs_it(code: str, e
 
 def test_the_public_names_are_these_and_all_are_there() -> None:
     assert set(unbounded.__all__) == {
-        *("__version__", "load", "open", "train", "evaluate", "backup", "restore"),
+        *("__version__", "load", "load_model", "open", "train", "evaluate", "backup", "restore"),
         *("Memory", "Budget", "MemoryConfig", "build_online", "EvaluationConfig"),
         *("Reader", "Tokenizer", "Pretokenized", "NetworkConfig", "TrainingConfig"),
         *("from_transformers", "TransformerConfig", "Writer", "UnboundedError", "CorpusError"),

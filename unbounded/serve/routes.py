@@ -1,6 +1,7 @@
 """`/v1/memories`: make, list, look at, delete, read, score, predict, complete, forget."""
 
 import asyncio
+import re
 from collections.abc import Iterator
 from typing import Annotated, Any
 
@@ -20,6 +21,9 @@ from unbounded.serve.security import Context, Name
 from unbounded.serve.streaming import begin_events, begin_pieces, json_answer, streamed
 
 router = APIRouter(prefix="/v1/memories", tags=["memories"])
+
+# What JSON can say and no text has.
+_HALVES = re.compile("[\ud800-\udfff]")
 
 Search = Annotated[
     str | None, Query(max_length=200, description="What is in their names, whatever its case.")
@@ -95,8 +99,8 @@ async def read(name: Name, body: schemas.ReadRequest, context: Context) -> Respo
     registry = context.registry
     _check_length(body.text, registry.limits.text)
     check_lines(body.text, registry.limits.line)
-    found = why_not_text(body.text) or ("NUL bytes" if "\0" in body.text else None)
-    if found is not None:
+    halves = "half a character" if _HALVES.search(body.text) else None
+    if (found := halves or why_not_text(body.text)) is not None:
         raise Refused(422, "not_text", f"that is not text (it has {found}); send text")
     events = await begin_events(registry, name, read_text(registry, name, body))
     if body.stream:
