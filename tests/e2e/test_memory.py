@@ -198,6 +198,10 @@ def test_a_pipe_with_a_name_is_read_once(place: Path, tmp_path: Path) -> None:
     assert piped(text, "--model", place / "model")["words"] == 9
     assert piped(text)["words"] == 0
     assert piped(f"{text}Loud.\n")["words"] == 3
+    # What was there is forgotten and its beginning read again: one undo takes back both.
+    assert piped("The zorble slept.\n")["entries"] == 5
+    said("memory", "undo", tmp_path / "m")
+    assert json_of("memory", "stats", tmp_path / "m")["words_read"] == 12
     assert piped("Rain.\n")["entries"] == 3
     assert piped("Rain.\n", "--again")["entries"] == 6
     assert_fails([*read, "--watch"], "are for files")

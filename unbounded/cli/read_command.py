@@ -255,11 +255,11 @@ class _Way:
                 sentences = read_sentences(lines, self.memory.model.tokenizer, forms=True)
                 for reading in list(self.take(sentences if had is None else had.new(sentences))):
                     self.hear(reading)
-        if had is not None:
-            for reading in list(self.take(had.rest())):
+            # What it had is forgotten and read in the same breath: one undo takes back both.
+            for reading in list(self.take(had.rest())) if had is not None else ():
                 self.hear(reading)
-            if had.known:
-                say(f"{had.known:,} words of {name!r} were there already and were passed over")
+        if had is not None and had.known:
+            say(f"{had.known:,} words of {name!r} were there already and were passed over")
 
     def all(self, texts: list[str]) -> None:
         """Read texts one after the other, whatever was read before."""
