@@ -74,12 +74,11 @@ void DynamicHead::learn(const float* hidden, size_t rows, const int64_t* words, 
 
   // The rows of each cluster; those of frequent words are the first, OOV words are nowhere.
   std::vector<std::vector<size_t>> members(cutoffs.size());
-  std::vector<int64_t> column(rows, -1);
+  std::vector<int64_t> column(rows);
   for (size_t r = 0; r < rows; ++r) {
-    const size_t cluster = std::upper_bound(cutoffs.begin(), cutoffs.end(), words[r]) - cutoffs.begin();
-    if (words[r] < 0 || cluster == cutoffs.size()) continue;
-    members[cluster].push_back(r);
-    column[r] = cluster ? cutoffs[0] + int64_t(cluster) - 1 : words[r];
+    const auto at = softmax_.place(words[r]);
+    column[r] = at.column;
+    if (at.column >= 0) members[at.cluster].push_back(r);
   }
   const Linear& head = *layers_[1];
   float* errors = outputs(head, x.data(), rows);

@@ -136,6 +136,12 @@ std::vector<Linear*> AdaptiveSoftmax::layers() {
   return all;
 }
 
+AdaptiveSoftmax::Place AdaptiveSoftmax::place(int64_t word) const {
+  const size_t cluster = std::upper_bound(cutoffs_.begin(), cutoffs_.end(), word) - cutoffs_.begin();
+  if (word < 0 || cluster == cutoffs_.size()) return {cluster, -1};
+  return {cluster, cluster ? cutoffs_[0] + int64_t(cluster) - 1 : word};
+}
+
 void AdaptiveSoftmax::score(const float* hidden, size_t rows, const int64_t* words, double* prob, double* share,
                             int64_t* column, float* odds) const {
   const size_t width = head_.in();
@@ -146,11 +152,9 @@ void AdaptiveSoftmax::score(const float* hidden, size_t rows, const int64_t* wor
   };
   std::vector<Part> parts;
   for (size_t r = 0; r < rows; ++r) {
-    const auto end = std::upper_bound(cutoffs_.begin(), cutoffs_.end(), words[r]);
-    const size_t cluster = end - cutoffs_.begin();
-    const bool known = words[r] >= 0 && end != cutoffs_.end();
-    column[r] = !known ? -1 : cluster ? cutoffs_[0] + int64_t(cluster) - 1 : words[r];
-    if (known && cluster) members[cluster - 1].push_back(r);
+    const Place at = place(words[r]);
+    column[r] = at.column;
+    if (at.column >= 0 && at.cluster) members[at.cluster - 1].push_back(r);
   }
   for (size_t s = 0; s <= clusters_.size(); ++s)
     for (size_t first = 0, all = s ? members[s - 1].size() : rows; first < all; first += GROUP)

@@ -135,6 +135,12 @@ class AdaptiveSoftmax {
   size_t columns() const { return head_.out(); }
   size_t size() const { return size_t(cutoffs_.back()); }
   const std::vector<int64_t>& cutoffs() const { return cutoffs_; }
+  // A word's cluster, 0 for a frequent one, and its column in the first softmax; -1 for a word that is none of them.
+  struct Place {
+    size_t cluster;
+    int64_t column;
+  };
+  Place place(int64_t word) const;
   // The first softmax, then what makes states narrow and what makes them words, cluster by cluster.
   std::vector<Linear*> layers();
 
