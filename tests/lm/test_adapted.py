@@ -1,12 +1,12 @@
 """An output layer that learns, beside autograd."""
 
-from itertools import pairwise
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 import torch
 
-from tests.small import SMALL
+from tests.small import SMALL, assert_no_cut_changes_a_bit
 from unbounded import _native
 from unbounded.errors import SettingError
 from unbounded.lm import AdaptedConfig, AdaptedHead, SharedHead
@@ -78,23 +78,13 @@ def test_a_block_is_computed_once_for_the_same_values_and_anew_for_others() -> N
 
 @pytest.mark.parametrize("isa", _native.isas())
 def test_no_cut_and_no_thread_changes_a_bit_of_what_it_learns(isa: str) -> None:
-    config = AdaptedConfig(every=8, rank=3, learning_rate=0.3)
-    words = np.tile(WORDS, 9)
-    hidden, before = states_before(words), (_native.isa(), _native.threads())
-    _native.set_isa(isa)
-    whole = AdaptedHead(SharedHead(LM), config)
-    probs = whole.read(hidden, words)
-    try:
-        for threads, edges in ((1, [0, 1, 3, 3, 40, 81]), (3, [0, 81]), (3, [0, 7, 8, 81])):
-            _native.set_threads(threads)
-            parts = AdaptedHead(SharedHead(LM), config)
-            found = [parts.read(hidden[a:b], words[a:b]) for a, b in pairwise(edges)]
-            np.testing.assert_array_equal(np.concatenate(found), probs)
-            for name, array in parts.state().items():
-                np.testing.assert_array_equal(array, whole.state()[name])
-    finally:
-        _native.set_isa(before[0])
-        _native.set_threads(before[1])
+    config, words = AdaptedConfig(every=8, rank=3, learning_rate=0.3), np.tile(WORDS, 9)
+
+    def make() -> tuple[Callable[..., np.ndarray], Callable[[], dict[str, np.ndarray]]]:
+        head = AdaptedHead(SharedHead(LM), config)
+        return head.read, head.state
+
+    assert_no_cut_changes_a_bit(isa, make, states_before(words), words)
 
 
 @pytest.mark.parametrize("isa", _native.isas())

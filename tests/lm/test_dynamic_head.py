@@ -1,12 +1,12 @@
 """An output layer that goes on training over frozen states, beside autograd."""
 
-from itertools import pairwise
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 import torch
 
-from tests.small import SMALL
+from tests.small import SMALL, assert_no_cut_changes_a_bit
 from unbounded import _native
 from unbounded.errors import SettingError
 from unbounded.experts import DynamicHead, DynamicHeadConfig
@@ -77,21 +77,12 @@ def test_it_learns_what_comes_often_and_stays_a_distribution_on_nonsense() -> No
 @pytest.mark.parametrize("isa", _native.isas())
 def test_no_cut_and_no_thread_changes_a_bit_of_what_it_learns(isa: str) -> None:
     config, words = DynamicHeadConfig(segment=8, rate=0.3), np.tile(WORDS, 9)
-    hidden, before = states_before(words), (_native.isa(), _native.threads())
-    _native.set_isa(isa)
-    whole = DynamicHead(LM, config)
-    probs = whole.score(hidden, words)
-    try:
-        for threads, edges in ((1, [0, 1, 3, 3, 40, 81]), (3, [0, 81]), (3, [0, 7, 8, 81])):
-            _native.set_threads(threads)
-            parts = DynamicHead(LM, config)
-            found = [parts.score(hidden[a:b], words[a:b]) for a, b in pairwise(edges)]
-            np.testing.assert_array_equal(np.concatenate(found), probs)
-            for name, array in parts.state().items():
-                np.testing.assert_array_equal(array, whole.state()[name])
-    finally:
-        _native.set_isa(before[0])
-        _native.set_threads(before[1])
+
+    def make() -> tuple[Callable[..., np.ndarray], Callable[[], dict[str, np.ndarray]]]:
+        head = DynamicHead(LM, config)
+        return head.score, head.state
+
+    assert_no_cut_changes_a_bit(isa, make, states_before(words), words)
 
 
 @pytest.mark.parametrize("wrong", [{"segment": 0}, {"rate": 0.0}, {"calm": float("nan")}])

@@ -1,7 +1,5 @@
 """`/v1/chat/completions` as the official client has it, for models that have a chat template."""
 
-import secrets
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -14,7 +12,7 @@ from unbounded.lm.chat_template import chat_ends, chat_words
 from unbounded.memory import Memory, Piece, generate
 from unbounded.serve import openai_schemas as schemas
 from unbounded.serve.openai import router as openai_router
-from unbounded.serve.openai import sampling, usage
+from unbounded.serve.openai import sampling, shell, usage
 from unbounded.serve.refusals import Refused
 from unbounded.serve.registry import Registry
 from unbounded.serve.schemas import refusals
@@ -67,12 +65,7 @@ class _Conversation:
         top = (body.top_logprobs or 1) if body.logprobs else 0
         drawing = sampling(body, words, top)
         self._drawing = replace(drawing, stop=drawing.stop + chat_ends(self._tokenizer))
-        self._shell = {
-            "id": f"chatcmpl-{secrets.token_hex(12)}",
-            "object": "chat.completion.chunk",
-            "created": int(time.time()),
-            "model": body.model,
-        }
+        self._shell = shell("chatcmpl", "chat.completion.chunk", body.model)
 
     def chunks(self, memory: Memory) -> Iterator[dict[str, Any]]:
         """A chunk a word; the last says how many there were, if that is wanted."""

@@ -226,6 +226,12 @@ def sampling(
     )
 
 
+def shell(prefix: str, kind: str, model: str) -> dict[str, Any]:
+    """What all chunks of an answer have in common."""
+    name = f"{prefix}-{secrets.token_hex(12)}"
+    return {"id": name, "object": kind, "created": int(time.time()), "model": model}
+
+
 def usage(read: int, written: int) -> dict[str, int]:
     """How many words there were."""
     return {
@@ -247,12 +253,7 @@ class _Request:
         self._choices = body.best_of or body.n or 1
         self._mean: dict[int, float] = {}
         """Of each choice, the mean log-probability of its words."""
-        self._shell = {
-            "id": f"cmpl-{secrets.token_hex(12)}",
-            "object": "text_completion",
-            "created": int(time.time()),
-            "model": body.model,
-        }
+        self._shell = shell("cmpl", "text_completion", body.model)
 
     def chunks(self, memory: Memory) -> Iterator[dict[str, Any]]:
         """A chunk a token; the last says how many there were, if that is wanted."""
