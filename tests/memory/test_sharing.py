@@ -113,6 +113,34 @@ def test_a_reader_follows_what_was_read_forgotten_and_compacted(tmp_path: Path) 
             assert {p.document for p in reader.predict("known1").sources} <= {"b", "c"}
 
 
+def test_who_reads_or_views_is_answered_as_before_while_the_writer_forgets_and_compacts(
+    tmp_path: Path,
+) -> None:
+    def answers(memory: Memory) -> list[object]:
+        given = {"bytes", "bytes_by_part", "snapshots"}
+        return [
+            {key: value for key, value in memory.stats().items() if key not in given},
+            memory.documents(),
+            memory.check(),
+            memory.check(deep=True),
+            memory.predict("known1"),
+            memory.score("known1 new1").nats.tolist(),
+            memory.complete("known1", 3),
+            memory.export(tmp_path / "rows.csv"),
+        ]
+
+    with open_toy(tmp_path / "m") as memory:
+        memory.read(some_text(5), "a")
+        local_of(memory).snapshot()
+        memory.read(some_text(5, 1), "b")
+        with open_toy(tmp_path / "m", mode="read") as reader, memory.view() as view:
+            before = answers(reader), answers(view)
+            memory.forget(document="a")
+            assert (answers(reader), answers(view)) == before
+            memory.compact()
+            assert (answers(reader), answers(view)) == before
+
+
 def test_a_reader_may_not_write(tmp_path: Path) -> None:
     with open_toy(tmp_path / "m") as memory:
         memory.read("known1 known2", "a")

@@ -75,7 +75,8 @@ class Client:
         return code
 
     def make(self, name: str, text: str = "", document: str = "d") -> str:
-        """A memory that has read a text; its path."""
+        """A memory that has read a text; its path. What a first run of the test left goes."""
+        self.ask("DELETE", f"/v1/memories/{name}")
         self.post("/v1/memories", name=name)
         if text:
             self.post(f"/v1/memories/{name}/read", text=text, document=document)

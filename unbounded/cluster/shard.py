@@ -38,8 +38,8 @@ from unbounded.states import part, under
 from unbounded.store.disk import TEMPORARY, RealDisk, lock_within, sync_folder
 from unbounded.store.journal import Journal
 from unbounded.store.layout import (
-    folder_bytes,
     journal_path,
+    path_bytes,
     remove,
     snapshot_path,
     snapshot_paths,
@@ -230,11 +230,11 @@ class Shard:
 
     def compact(self) -> tuple[int, int]:
         """Write journal and snapshot anew; bytes before and after."""
-        before = folder_bytes(self.folder)
+        before = path_bytes(self.folder)
         self._drop_snapshots()
         self._compact()
         self.snapshot()
-        return before, folder_bytes(self.folder)
+        return before, path_bytes(self.folder)
 
     def check(self) -> Findings:
         """Every checksum again, and the files against what is known; what is wrong."""
@@ -376,7 +376,7 @@ class Shard:
             "entries": len(self.memory),
             "documents": self._contents.lengths(),
             "words": len(self._vocabulary),
-            "bytes": folder_bytes(self.folder),
+            "bytes": path_bytes(self.folder),
             "bytes_in_memory": self.memory.bytes,
             "process": os.getpid(),
             "folder": str(self.folder),

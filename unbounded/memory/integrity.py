@@ -15,7 +15,7 @@ from unbounded.memory.checkpointing import read_again
 from unbounded.memory.learned import LearnedState
 from unbounded.store import Store, TextLog
 from unbounded.store.deltas import damage
-from unbounded.store.layout import delta_paths, folder_bytes, snapshot_paths
+from unbounded.store.layout import delta_paths, path_bytes, snapshot_paths
 from unbounded.store.snapshot import read_arrays
 
 _ANEW = "remove its snapshots: they are made again from the journal"
@@ -56,9 +56,9 @@ def _on_disk(store: Store) -> dict[str, Any]:
     snapshots = snapshot_paths(store.folder, store.generation)
     deltas = delta_paths(store.folder, store.generation)
     parts = {
-        "journal": store.path.stat().st_size,
-        "snapshots": sum(map(folder_bytes, snapshots)),
-        "deltas": sum(path.stat().st_size for path in deltas if path.exists()),
+        "journal": path_bytes(store.path),
+        "snapshots": sum(map(path_bytes, snapshots)),
+        "deltas": sum(map(path_bytes, deltas)),
     }
     parts["other"] = max(0, store.bytes - sum(parts.values()))
     return {

@@ -11,7 +11,6 @@
 `compact` writes the next generation; the highest journal is the one that counts.
 """
 
-import os
 import re
 import shutil
 from collections.abc import Callable, Mapping
@@ -166,19 +165,11 @@ def remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def folder_bytes(folder: Path) -> int:
-    """What the files of a folder, and of those in it, take; what has just gone takes nothing."""
-    total = 0
+def path_bytes(path: Path) -> int:
+    """What a file takes, or a folder with all in it; what has just gone takes nothing."""
     try:
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                try:
-                    if entry.is_dir(follow_symlinks=False):
-                        total += folder_bytes(Path(entry.path))
-                    else:
-                        total += entry.stat(follow_symlinks=False).st_size
-                except FileNotFoundError:
-                    continue
-    except FileNotFoundError:
-        pass
-    return total
+        if not path.is_dir() or path.is_symlink():
+            return path.lstat().st_size
+        return sum(map(path_bytes, path.iterdir()))
+    except (FileNotFoundError, NotADirectoryError):
+        return 0

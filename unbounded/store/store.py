@@ -12,10 +12,10 @@ from unbounded.store.checkpoints import Checkpoints, History
 from unbounded.store.disk import TEMPORARY, Disk, Lock, RealDisk, sync_folder, write_file
 from unbounded.store.journal import Journal
 from unbounded.store.layout import (
-    folder_bytes,
     generation_of,
     is_new,
     journal_path,
+    path_bytes,
     read_about,
     remove,
     remove_litter,
@@ -252,7 +252,7 @@ class Store(TextLog, History):
     @property
     def bytes(self) -> int:
         """All that the folder holds on disk, what is being written included."""
-        return folder_bytes(self.folder)
+        return path_bytes(self.folder)
 
     @property
     def closed(self) -> bool:
