@@ -93,7 +93,7 @@ def bench_read(
     its beginning is read once to warm up. `rivals` are the indexes of faiss, all unless named.
     """
     marks = sorted(set(marks))
-    check_marks(marks, [stretch_of(mark) + singles_of(mark) for mark in marks])
+    check_marks(marks, [2 * stretch_of(mark) + singles_of(mark) for mark in marks])
     size = full_size(model, text, marks[-1])
     _warm_up(model, text, size, min(WARM, marks[-1]), block, config)
     give_back()
@@ -111,7 +111,7 @@ def bench_read(
 
 
 def stretch_of(mark: int) -> int:
-    """How many words are measured before a mark."""
+    """How many words are measured before a mark, once row by row and once under `full`."""
     return min(STRETCH, mark // SHARE)
 
 
@@ -161,7 +161,7 @@ class _Marker:
     def measure(self, mark: int, show: Show, keep: Keep) -> dict[str, Any]:
         """Read up to a mark; all figures there."""
         stream, stretch = self._stream, stretch_of(mark)
-        stream.read_to(mark - stretch - singles_of(mark), mark - stretch, show)
+        stream.read_to(mark - 2 * stretch - singles_of(mark), mark - 2 * stretch, show)
         self._peak.pause()
         show(stream.done, "single predictions")
         predicted = self._predict(singles_of(mark))
@@ -180,12 +180,13 @@ class _Marker:
         torch_static = torch_static_us(stream.lm.lm, stream.lm.now, stream.lm.state, ids)
         self._peak.go_on()
         stream.read_stretch(words, show)
+        full = stream.read_full(stream.take(stretch), show)
         self._peak.pause()
         some = queries.first(CONTEST)
         here, found = some.perplexity(said[:CONTEST]), list[dict[str, Any]]()
         figures = {
             "stretch": stretch,
-            **self._rows(torch_static),
+            **self._rows(torch_static, full),
             "plain_cache_us": plain,
             **speeds,
             # A word of ours: search, votes, and an entry that the next word finds.
@@ -241,13 +242,15 @@ class _Marker:
         plain_cache_seconds(lm, now, state, ids[:8], keys, words)
         return 1e6 * plain_cache_seconds(lm, now, state, ids, keys, words) / len(ids)
 
-    def _rows(self, torch_static: float) -> dict[str, Any]:
+    def _rows(self, torch_static: float, full: float) -> dict[str, Any]:
         lines = self._stream.lines
         us = {name: line.stretch_us for name, line in lines.items()}
+        summed, us["full"] = us["full"], full
         stream, static = lines["unbounded"].stream_us, lines["static"].stream_us
         return {
             **{f"{name}_us": us[name] for name in us},
             **{f"{name}_ratio": us[name] / us["static"] for name in us if name != "static"},
+            "full_summed_us": summed,
             "torch_static_us": torch_static,
             "to_torch_static": {name: us[name] / torch_static for name in us},
             "paper_ratio": {name: list(paper_ratio(name)) for name in ("local", "unbounded")},

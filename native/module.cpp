@@ -31,6 +31,7 @@ NB_MODULE(_native, m) {
       "Every instruction set that can be used here, the best last.");
   m.def("set_isa", &set_isa, nb::arg("name"), "Use another instruction set, for tests.");
   m.def("set_threads", &set_threads, nb::arg("threads"), "How many threads one call may use.");
+  m.def("stay_alone", &stay_alone, nb::arg("alone"), "Whether calls from this thread keep to it.");
   m.def("threads", &threads);
   bind_datastore(m);
   bind_experts(m);

@@ -3,6 +3,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+
 #include "arrays.h"
 #include "dynamic_head.h"
 #include "network.h"
@@ -118,14 +120,16 @@ Numpy<float> adapt(const DynamicHead& head, const States& hidden) {
   return x;
 }
 
-Numpy<double> learn(DynamicHead& head, const States& hidden, const Arg<"words", const int64_t, 1>& words, float rate,
-                    float adapter, float calm) {
+Numpy<double> learn(DynamicHead& head, const States& hidden, const Arg<"words", const int64_t, 1>& words, size_t segment,
+                    float rate, float adapter, float calm) {
   require_width(hidden.size(1), head.softmax().in(), "states");
   require_rows(words.size(), hidden.size(0));
-  require(words.size() > 0, "no words to learn from");
+  require(segment > 0 && words.size() > 0, "no words to learn from");
   auto prob = new_array<double>({words.size()});
   nb::gil_scoped_release release;
-  head.learn(hidden.data(), words.size(), words.data(), {rate, adapter, calm}, prob.data());
+  for (size_t at = 0; at < words.size(); at += segment)
+    head.learn(hidden.data() + at * hidden.size(1), std::min(segment, words.size() - at), words.data() + at,
+               {rate, adapter, calm}, prob.data() + at);
   return prob;
 }
 

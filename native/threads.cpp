@@ -93,6 +93,7 @@ class Pool {
 };
 
 int count = 1;
+thread_local bool alone = false;
 std::shared_ptr<Pool> pool;
 std::mutex choosing;
 pid_t owner = 0;
@@ -126,9 +127,11 @@ void set_threads(int threads) {
 
 int threads() { return count; }
 
+void stay_alone(bool stay) { alone = stay; }
+
 void in_parallel(size_t rows, size_t part, const std::function<void(size_t, size_t)>& work) {
   Job job{work, rows, std::max<size_t>(part, 1)};
-  auto workers = rows > job.part ? current() : nullptr;
+  auto workers = rows > job.part && !alone ? current() : nullptr;
   if (workers)
     workers->run(job);
   else

@@ -11,6 +11,10 @@ namespace unbounded {
 void set_threads(int threads);
 int threads();
 
+// Whether calls from this thread keep to it: for work that goes on beside others', and is not worth
+// sharing out.
+void stay_alone(bool alone);
+
 // Calls work(start, stop) for parts of at most `part` rows that make up all rows. Threads take the
 // next part as they are free. An exception in one part is thrown again here, after all have ended.
 // A part may not call this itself.

@@ -8,11 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.small import small_network
 from tests.toy import ToyModel
+from unbounded import _native
 from unbounded.corpus import Vocabulary
 from unbounded.datastore import Flat
 from unbounded.errors import SettingError
-from unbounded.experts import Cache, Expert, NGram, Static, Uniform, Unigram
+from unbounded.experts import Cache, DynamicHead, Expert, NGram, Static, Uniform, Unigram
 from unbounded.mixture import Fixed, Gated, Mixture, Online
 from unbounded.model import OnlineModel
 
@@ -139,3 +141,27 @@ def test_weights_and_experts_must_agree() -> None:
     toy = ToyModel(base_size=12, width=5)
     with pytest.raises(SettingError, match="one weight each"):
         OnlineModel(toy, Vocabulary(BASE), {"static": Static(toy)}, Online(2))
+
+
+def test_who_learns_apart_says_the_same_as_one_after_the_other() -> None:
+    lm = small_network()
+    known = [f"w{n}" for n in range(lm.base_size - 1)]
+    words, size = [known[n * n % len(known)] for n in range(600)], len(known) + 1
+
+    def table(threads: int, *, overlap: bool) -> np.ndarray:
+        experts: dict[str, Expert] = {
+            "static": Static(lm),
+            "dynamic_head": DynamicHead(lm),
+            "unbounded": Cache(Flat(lm.width), size, k=4),
+        }
+        before = _native.threads()
+        _native.set_threads(threads)
+        try:
+            online = OnlineModel(lm, Vocabulary(known), experts, Online(3))
+            return online.read(words, overlap=overlap).table
+        finally:
+            _native.set_threads(before)
+
+    expected = table(1, overlap=False)
+    for threads, overlap in ((1, True), (2, False), (2, True)):
+        np.testing.assert_array_equal(table(threads, overlap=overlap), expected)

@@ -1,13 +1,16 @@
 """The whole model: reads words for ever, and can be asked at any time what comes next."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
+from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from dataclasses import dataclass
+from functools import partial
 from typing import final
 
 import numpy as np
 
+from unbounded import _native
 from unbounded.corpus import Vocabulary
 from unbounded.errors import SettingError
 from unbounded.experts.cache import Cache
@@ -41,6 +44,9 @@ class Reading:
 # Words at a time for all but those experts that want a block whole: what a softmax writes for them
 # then stays in the processor's cache. µs a word, static row: 34 with 2,048, 44 with 8,192.
 _PIECE = 2048
+
+_WORTH_A_THREAD = 256
+"""Words from which on starting a thread for them is nothing."""
 
 
 # What experts are told of the words of a delta.
@@ -158,8 +164,12 @@ class OnlineModel(Stateful):
         for expert in self.experts.values():
             expert.size = size
 
-    def read(self, words: Sequence[str]) -> Reading:
-        """Score each word just before it comes, and learn it."""
+    def read(self, words: Sequence[str], *, overlap: bool = True) -> Reading:
+        """Score each word just before it comes, and learn it.
+
+        With `overlap` those who are best scored apart are scored while the others are: all are done
+        sooner, and what each is said to have taken is not its own alone.
+        """
         clock = time.perf_counter
         seconds = dict.fromkeys(("network", *self.experts, "mixture"), 0.0)
         began = clock()
@@ -171,30 +181,40 @@ class OnlineModel(Stateful):
         before[:1] = self.hidden
         hidden, table = before[:-1], np.empty((len(ids), len(self.experts)))
         seconds["network"] += clock() - began
+        overlap = overlap and len(ids) >= _WORTH_A_THREAD and _native.threads() > 1
+        apart = {n for n, expert in self.experts.items() if overlap and expert.apart}
+        whole = {n for n, expert in self.experts.items() if expert.wants_whole_block} - apart
 
-        def score(whole: bool, rows: slice) -> None:
+        def score(names: Set[str], rows: slice) -> None:
             states, targets = hidden[rows], ids[rows]
             for column, (name, expert) in enumerate(self.experts.items()):
-                if expert.wants_whole_block == whole:
+                if name in names:
                     began = clock()
                     table[rows, column] = expert.score(states, targets)
                     seconds[name] += clock() - began
 
-        for start in range(0, len(ids), _PIECE):
-            began = clock()
-            piece = ids[start : start + _PIECE]
-            after, state = self.lm.advance(state, piece)
-            before[start + 1 : start + 1 + len(piece)] = after
-            seconds["network"] += clock() - began
-            if start == 0:
-                # What lies on other machines is searched there while others are asked here.
-                for name, expert in self.experts.items():
-                    if isinstance(expert, Cache) and expert.wants_whole_block:
-                        began = clock()
-                        expert.prefetch(hidden[: len(piece)])
-                        seconds[name] += clock() - began
-            score(False, slice(start, start + len(piece)))
-        score(True, slice(0, len(ids)))
+        with ThreadPoolExecutor(1, initializer=partial(_native.stay_alone, True)) as beside:
+            tasks = []
+            for start in range(0, len(ids), _PIECE):
+                began = clock()
+                piece = ids[start : start + _PIECE]
+                after, state = self.lm.advance(state, piece)
+                before[start + 1 : start + 1 + len(piece)] = after
+                seconds["network"] += clock() - began
+                rows = slice(start, start + len(piece))
+                if apart:
+                    tasks.append(beside.submit(score, apart, rows))
+                if start == 0:
+                    # What lies on other machines is searched there while others are asked here.
+                    for name, expert in self.experts.items():
+                        if isinstance(expert, Cache) and expert.wants_whole_block:
+                            began = clock()
+                            expert.prefetch(hidden[: len(piece)])
+                            seconds[name] += clock() - began
+                score(self.experts.keys() - whole - apart, rows)
+            score(whole, slice(0, len(ids)))
+            for task in tasks:
+                task.result()
         began = clock()
         scored = self.mixture.score(table, hidden)
         seconds["mixture"] += clock() - began

@@ -96,4 +96,4 @@ def test_arrays_of_another_network_are_refused() -> None:
     with pytest.raises(ValueError, match="layer 0"):
         head.load(0, np.zeros((3, 5), np.float32), np.zeros(3, np.float32))
     with pytest.raises(ValueError, match="no words"):
-        head.learn(np.zeros((0, LM.width), np.float32), np.zeros(0, np.int64), 0.1, 0.1, 0.1)
+        head.learn(np.zeros((0, LM.width), np.float32), np.zeros(0, np.int64), 1, 0.1, 0.1, 0.1)

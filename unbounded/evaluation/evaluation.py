@@ -37,7 +37,7 @@ def progressive(
     experts = {row.name: row.experts for row in rows}
     tokens, shown, due = 0, 0, every
     for block in blocks:
-        reading = model.read(block.words)
+        reading = model.read(block.words, overlap=False)
         bands = buckets.bands(reading.ids)
         length = characters(reading.words)
         probs: dict[str, Probs] = {}

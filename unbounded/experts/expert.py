@@ -23,6 +23,9 @@ class Expert(Stateful):
     wants_whole_block: bool = False
     """Whether a block is best scored in one, however long: the law has it that any cut will do."""
 
+    apart: bool = False
+    """Whether a block is best scored in a thread of its own, beside the others."""
+
     @abstractmethod
     def predict(self, hidden: Hidden) -> Distribution:
         """What would come after each hidden state, from all that was read; changes nothing."""
