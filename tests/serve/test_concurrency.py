@@ -10,6 +10,7 @@ import pytest
 import unbounded
 from tests.serve.running_service import Client, in_thread, sentences
 from unbounded.lm import Pretrained
+from unbounded.serve import streaming
 from unbounded.serve.limits import Limits
 
 LONG = sentences(500)
@@ -129,3 +130,33 @@ def test_memories_are_closed_and_opened_again_as_needed(tmp_path: Path, model: P
         for n, path in enumerate(paths):
             assert client.get(path)["entries"] == 4
             assert client.post(f"{path}/predict", text="")["words"][0]["word"] == f"wuggle{n}"
+
+
+def test_who_is_written_for_piece_by_piece_does_not_see_that_it_forgets(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streaming, "TURN", 0.0)
+    path = client.make("written", sentences(20), "first")
+    body = {"text": "Sentence", "words": 24, "stream": True, "seed": 1}
+    openai = {"model": "written", "prompt": "Sentence 1 is", "max_tokens": 8, "stream": True}
+    asked = [
+        (f"{path}/complete", body),
+        ("/v1/completions", openai | {"echo": True, "logprobs": 2}),
+    ]
+    for where, one in asked:
+        over = threading.Event()
+
+        def forget(over: threading.Event = over) -> None:
+            other = Client(client.url)
+            while not over.is_set():
+                other.post(f"{path}/read", text="The zorble slept.", document="second")
+                other.post(f"{path}/forget", document="second")
+
+        forgetting = threading.Thread(target=forget)
+        forgetting.start()
+        try:
+            ends = [list(client.events(where, **one))[-1] for _ in range(4)]
+        finally:
+            over.set()
+            forgetting.join()
+        assert ends == ["[DONE]"] * 4

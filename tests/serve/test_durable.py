@@ -1,8 +1,10 @@
 """What was acknowledged is there: after kill -9 under load, after a stop during a read."""
 
+import io
 import json
 import os
 import signal
+import sys
 import threading
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from benchmarks.serve import bench_serve
 from tests.serve.conftest import Run
 from tests.serve.running_service import ROOT, Client, in_process, in_thread, sentences
 from unbounded.lm import Pretrained
+from unbounded.serve.observing import Observer
 
 
 def test_killed_under_load_nothing_acknowledged_is_lost_and_nobody_sees_anothers_words(
@@ -64,6 +67,17 @@ def test_a_signal_ends_a_long_read_at_a_block_and_loses_nothing(
     # The memory knows its model.
     printed = run("predict", root / "a", "sentence", "-n", 1, "--json", "-")[1]
     assert len(json.loads(printed)["words"]) == 1
+
+
+def test_a_service_whose_log_nobody_takes_goes_on(
+    model: Pretrained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed = io.StringIO()
+    closed.close()
+    with in_thread(tmp_path / "s", model, observer=Observer()) as url:
+        monkeypatch.setattr(sys, "stderr", closed)
+        assert Client(url).make("a", "It rains.")
+        monkeypatch.undo()
 
 
 def test_a_second_service_on_the_same_memories_is_refused_and_says_why(

@@ -93,7 +93,7 @@ def _add_health(app: FastAPI, registry: Registry, watcher: ShardWatcher | None) 
         """Metrics for Prometheus."""
         observer, sessions = registry.observer, registry.opened().values()
         observer.open.set(len(sessions))
-        observer.entries.set(sum(len(session.memory) for session in sessions))
+        observer.entries.set(sum(session.entries for session in sessions))
         observer.queue.set(len(registry.pool))
         if watcher is not None:
             observer.show_shards(watcher.latest)

@@ -9,7 +9,8 @@ from fastapi.responses import Response
 
 from unbounded.errors import ModelError
 from unbounded.lm.chat_template import chat_ends, chat_words
-from unbounded.memory import Memory, Piece, generate
+from unbounded.memory import Piece, generate
+from unbounded.memory.sampling import Source
 from unbounded.serve import openai_schemas as schemas
 from unbounded.serve.openai import router as openai_router
 from unbounded.serve.openai import sampling, shell, usage
@@ -67,14 +68,14 @@ class _Conversation:
         self._drawing = replace(drawing, stop=drawing.stop + chat_ends(self._tokenizer))
         self._shell = shell("chatcmpl", "chat.completion.chunk", body.model)
 
-    def chunks(self, memory: Memory) -> Iterator[dict[str, Any]]:
+    def chunks(self, source: Source) -> Iterator[dict[str, Any]]:
         """A chunk a word; the last says how many there were, if that is wanted."""
         body, written = self._body, 0
         for index in range(body.n or 1):
             yield self._chunk(index, {"role": "assistant", "content": ""})
             assert self._drawing.seed is not None
             drawn = replace(self._drawing, seed=self._drawing.seed + index)
-            for piece in generate(memory, self._tokenizer, self._words, drawn):
+            for piece in generate(source, self._tokenizer, self._words, drawn):
                 written += 1
                 yield self._chunk(index, {"content": piece.text}, piece)
         if not body.stream or (body.stream_options or {}).get("include_usage"):

@@ -7,6 +7,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -75,11 +76,12 @@ class Observer:
         return generate_latest(self.registry)
 
     def log(self, event: str, **more: Any) -> None:
-        """One line of JSON on standard error."""
+        """One line of JSON on standard error; where nobody takes it, the service goes on."""
         if not (self._quiet and event == "request"):
             now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-            sys.stderr.write(json.dumps({"time": now, "event": event, **more}) + "\n")
-            sys.stderr.flush()
+            with suppress(OSError, ValueError):
+                sys.stderr.write(json.dumps({"time": now, "event": event, **more}) + "\n")
+                sys.stderr.flush()
 
     def failed(self, error: BaseException, **more: Any) -> None:
         """Where an error came from; what it says is left out, for it may quote a text."""

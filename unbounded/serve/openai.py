@@ -12,8 +12,8 @@ from fastapi import APIRouter
 from fastapi.responses import Response
 
 from unbounded.corpus import Splitter
-from unbounded.memory import Memory, Piece, SamplingParams, generate
-from unbounded.memory.sampling import SHOWN, after, follows_space, since_sentence, top_texts
+from unbounded.memory import Piece, SamplingParams, generate
+from unbounded.memory.sampling import SHOWN, Source, after, follows_space, since_sentence, top_texts
 from unbounded.serve import openai_schemas as schemas
 from unbounded.serve.answers import score_blocks, tokenized
 from unbounded.serve.limits import Limits
@@ -113,11 +113,12 @@ class Prompt:
         pieces = [text[start:end] for start, end in pairwise([0, *ends])]
         return Prompt(words, pieces, last, len(tokens), follows_space(text, tokenizer))
 
-    def echo(self, memory: Memory, top: int) -> Iterator[Piece]:
+    def echo(self, source: Source, splitter: Splitter, top: int) -> Iterator[Piece]:
         """The prompt's tokens, each with how likely it was, and the likeliest others."""
         at, nothing = 0, Piece("", 0.0, {"": 0.0} if top else {})
         for (log_prob, best), piece, last in zip(
-            _log_probs(memory, self.words, self.pieces, top), self.pieces, self.last, strict=True
+            *(_log_probs(source, splitter, self.words, self.pieces, top), self.pieces, self.last),
+            strict=True,
         ):
             yield from repeat(nothing, last - at)
             at = last + 1
@@ -129,20 +130,19 @@ class Prompt:
 
 
 def _log_probs(
-    memory: Memory, words: list[str], pieces: list[str], top: int
+    source: Source, splitter: Splitter, words: list[str], pieces: list[str], top: int
 ) -> Iterator[tuple[float, dict[str, float]]]:
     if not top:
-        for reading in list(score_blocks(memory.online, words)):
+        for reading in list(score_blocks(source.online, words)):
             for log_prob in np.log(reading.prob).tolist():
                 yield log_prob, {}
         return
     # What else was likely depends on the step, so that it must be asked for step by step. Between
     # two steps the memory may have learned; what it says of the next is what it knows then.
     version: object = None
-    splitter = memory.model.tokenizer
     for step, word in enumerate(words):
-        if version != (version := memory.version):
-            model = after(memory.online, words[:step])
+        if version != (version := source.version):
+            model = after(source.online, words[:step])
         probs = model.predict().dense(len(model.vocabulary))[0]
         number = int(model.ids([word])[0][0])
         reading, then = model.peek([word])
@@ -255,7 +255,7 @@ class _Request:
         """Of each choice, the mean log-probability of its words."""
         self._shell = shell("cmpl", "text_completion", body.model)
 
-    def chunks(self, memory: Memory) -> Iterator[dict[str, Any]]:
+    def chunks(self, source: Source) -> Iterator[dict[str, Any]]:
         """A chunk a token; the last says how many there were, if that is wanted."""
         body, written = self._body, 0
         words = _max_tokens(body)
@@ -263,7 +263,8 @@ class _Request:
         for number, prompt in enumerate(self._prompts):
             for index in range(number * self._choices, (number + 1) * self._choices):
                 offset = 0
-                for piece in prompt.echo(memory, body.logprobs or 0) if body.echo else ():
+                echo = prompt.echo(source, self._tokenizer, body.logprobs or 0)
+                for piece in echo if body.echo else ():
                     yield self._chunk(index, piece, offset)
                     offset += len(piece.text)
                 if drawing is None:
@@ -273,7 +274,7 @@ class _Request:
                 drawn = replace(drawing, seed=drawing.seed + index)
                 before, total = written, 0.0
                 for piece in generate(
-                    memory, self._tokenizer, prompt.words, drawn, spaced=prompt.spaced
+                    source, self._tokenizer, prompt.words, drawn, spaced=prompt.spaced
                 ):
                     written += 1
                     total += piece.log_prob

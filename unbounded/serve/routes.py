@@ -11,7 +11,7 @@ from fastapi.responses import Response
 from unbounded.corpus.plain_text import why_not_text
 from unbounded.errors import SettingError
 from unbounded.memory import Budget, Memory, SamplingParams, generate
-from unbounded.memory.sampling import follows_space
+from unbounded.memory.sampling import Source, follows_space
 from unbounded.serve import schemas
 from unbounded.serve.answers import Spans, documents, predicted, read_text, scored, tokenized
 from unbounded.serve.refusals import Refused
@@ -53,7 +53,7 @@ async def list_memories(context: Context) -> Any:
     names = [name for name in context.registry.names() if context.key.sees(name)]
     return {
         "memories": [
-            {"name": name, "entries": len(sessions[name].memory) if name in sessions else None}
+            {"name": name, "entries": sessions[name].entries if name in sessions else None}
             for name in names
         ]
     }
@@ -155,8 +155,8 @@ async def complete(name: Name, body: schemas.CompleteRequest, context: Context) 
     tokenizer = registry.model.tokenizer
     spaced = follows_space(body.text, tokenizer)
 
-    def pieces(memory: Memory) -> Iterator[dict[str, Any]]:
-        for piece in generate(memory, tokenizer, spans.words, sampling, spaced=spaced):
+    def pieces(source: Source) -> Iterator[dict[str, Any]]:
+        for piece in generate(source, tokenizer, spans.words, sampling, spaced=spaced):
             yield {"text": piece.text}
 
     events = await begin_pieces(registry, name, pieces)

@@ -45,6 +45,11 @@ class Session:
         self._asking_before = asyncio.Lock()
         self._waiting = 0
 
+    @property
+    def entries(self) -> int:
+        """How many words are left; while it forgets, how many there were."""
+        return len(self.memory if self._before is None else self._before)
+
     async def ask(self, work: Callable[[Memory], T]) -> T:
         """Let a thread ask the memory as it stands between two blocks.
 

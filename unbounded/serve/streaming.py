@@ -8,6 +8,8 @@ from typing import Any, final
 from fastapi.responses import Response, StreamingResponse
 
 from unbounded.memory import Memory
+from unbounded.memory.sampling import Source
+from unbounded.model import OnlineModel
 from unbounded.serve.pool import Pool
 from unbounded.serve.refusals import Refused, from_library, stopping, too_slow
 from unbounded.serve.registry import Registry
@@ -112,22 +114,37 @@ async def begin_events(
     return events
 
 
+@final
+class _Turns(Source):
+    """The memory whose turn it is: itself, or while it forgets the one that it was before."""
+
+    memory: Memory
+
+    @property
+    def online(self) -> OnlineModel:
+        return self.memory.online
+
+    @property
+    def version(self) -> object:
+        return self.memory.version
+
+
 async def begin_pieces(
-    registry: Registry, name: str, pieces: Callable[[Memory], Iterator[Any]]
+    registry: Registry, name: str, pieces: Callable[[Source], Iterator[Any]]
 ) -> EventQueue:
     """What a thread generates while it asks a memory, a piece an event, and `DONE`."""
     limits, loop = registry.limits, asyncio.get_running_loop()
     deadline = loop.time() + limits.seconds
-    started: list[Iterator[Any]] = []
+    source = _Turns()
+    made = pieces(source)
 
     async def work(events: EventQueue) -> None:
         def turn(memory: Memory) -> bool:
             """Send pieces for a while; whether there are more."""
-            if not started:
-                started.append(pieces(memory))
+            source.memory = memory
             end, batch = loop.time() + TURN, list[Any]()
             try:
-                for piece in started[0]:
+                for piece in made:
                     batch.append(piece)
                     if events.abandoned:
                         return False
