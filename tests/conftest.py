@@ -65,6 +65,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             tiers.shrink(item)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    if not item.get_closest_marker("contended") or item.config.getoption("--torture"):
+        return None
+    tiers.run_twice(item, nextitem)
+    return True
+
+
+def pytest_report_teststatus(report: Any) -> tuple[str, str, str] | None:
+    return ("rerun", "R", "RERUN") if report.outcome == "rerun" else None
+
+
 @dataclass
 class Torture:
     """How many cases to try, from which seed; `tell` puts a row into the table at the end."""
