@@ -2,23 +2,55 @@
 
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import unbounded
 from tests.serve.running_service import Client, in_thread, sentences
 from unbounded.lm import Pretrained
+from unbounded.memory import SamplingParams
+from unbounded.memory.local import LocalBackend
 from unbounded.serve import streaming
 from unbounded.serve.limits import Limits
 
 LONG = sentences(500)
 
 
-def test_predictions_go_on_while_a_long_text_is_read(client: Client) -> None:
+@dataclass
+class Gate:
+    """Where a thread of the service waits, until the test has looked at it."""
+
+    reached: threading.Event = field(default_factory=threading.Event)
+    open: threading.Event = field(default_factory=threading.Event)
+
+    def wait(self) -> None:
+        self.reached.set()
+        assert self.open.wait(60)
+
+
+def slowly(monkeypatch: pytest.MonkeyPatch, step: str, wait: Callable[[], None]) -> None:
+    """Have memories wait before each such step."""
+    real = getattr(LocalBackend, step)
+
+    def waiting(*given: Any, **more: Any) -> Any:
+        wait()
+        return real(*given, **more)
+
+    monkeypatch.setattr(LocalBackend, step, waiting)
+
+
+def test_predictions_go_on_while_a_long_text_is_read(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path, other = client.make("busy", "The zorble slept.", "first"), client.make("other")
     reading = threading.Event()
+    slowly(monkeypatch, "_read", lambda: time.sleep(0.05))
 
     def read() -> None:
         body = {"text": LONG, "document": "long", "stream": True}
@@ -42,30 +74,32 @@ def test_predictions_go_on_while_a_long_text_is_read(client: Client) -> None:
     assert {(n - 5) % 512 for n in during if n < whole} == {0}
     assert len({n for n in during if n < whole}) > 1
     assert during == sorted(during)
-    assert max(waited) < 10
+    assert max(waited) < 30
 
 
-def test_a_memory_that_forgets_is_asked_as_it_was_before(client: Client) -> None:
+def test_a_memory_that_forgets_is_asked_as_it_was_before(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = client.make("forgets", "The zorble slept.", "first")
-    whole = client.post(f"{path}/read", text=LONG, document="long")["entries"]
-    said: list[int] = []
-    forgetting = threading.Thread(
-        target=lambda: said.append(
-            Client(client.url).post(f"{path}/forget", document="first")["forgotten"]
-        )
-    )
-    forgetting.start()
-    during = []
-    while forgetting.is_alive():
+    whole = client.post(f"{path}/read", text=sentences(50), document="long")["entries"]
+    gates = [Gate(), Gate()]
+    for gate, step in zip(gates, ("_restored", "compact"), strict=True):
+        slowly(monkeypatch, step, gate.wait)
+
+    def asked() -> tuple[int, bool, int]:
         answer = client.post(f"{path}/predict", text="The zorble", n=1, sources=3, word="slept")
-        during.append((answer["entries"], bool(answer["asked"]["sources"])))
-    forgetting.join()
-    assert said == [5]
-    assert len(during) > 1
-    assert set(during[:-1]) <= {(whole, True), (whole - 5, False)}
-    assert during.count((whole, True)) > 0
-    after = client.post(f"{path}/predict", text="The zorble", n=1, word="slept")
-    assert (after["entries"], after["asked"]["sources"]) == (whole - 5, [])
+        listed = {one["name"]: one["entries"] for one in client.get("/v1/memories")["memories"]}
+        return answer["entries"], bool(answer["asked"]["sources"]), listed["forgets"]
+
+    with ThreadPoolExecutor(1) as pool:
+        other = Client(client.url)
+        forgetting = pool.submit(lambda: other.post(f"{path}/forget", document="first"))
+        for gate in gates:
+            assert gate.reached.wait(60)
+            assert asked() == (whole, True, whole)
+            gate.open.set()
+    assert forgetting.result()["forgotten"] == 5
+    assert asked() == (whole - 5, False, whole - 5)
 
 
 def test_what_is_read_at_once_is_read_one_after_another(
@@ -92,30 +126,39 @@ def test_what_is_read_at_once_is_read_one_after_another(
 
 
 def test_who_would_wait_too_long_is_told_when_to_come_again(
-    tmp_path: Path, model: Pretrained
+    tmp_path: Path, model: Pretrained, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with in_thread(tmp_path / "s", model, limits=Limits(waiting=2), threads=1) as url:
-        path, body = Client(url).make("a"), {"text": LONG[:9000]}
+        path, gate = Client(url).make("a"), Gate()
+        clients = [Client(url) for _ in range(10)]
+        slowly(monkeypatch, "_read", gate.wait)
         with ThreadPoolExecutor(10) as pool:
-            answers = list(
-                pool.map(lambda n: Client(url).ask("POST", f"{path}/read", body), range(10))
-            )
-        refused = [answer for answer in answers if answer.status_code == 429]
-        taken = [answer.json() for answer in answers if answer.status_code == 200]
-        assert len(refused) + len(taken) == 10
-        assert refused
+            body = {"text": "It rains."}
+            asked = [pool.submit(one.ask, "POST", f"{path}/read", body) for one in clients]
+            # One is read, two wait.
+            refused = [answer.result() for answer in islice(as_completed(asked, 60), 7)]
+            gate.open.set()
+        assert {answer.status_code for answer in refused} == {429}
         assert all(int(answer.headers["retry-after"]) >= 1 for answer in refused)
         assert {answer.json()["error"]["code"] for answer in refused} == {"busy"}
-        words = taken[0]["words"]
-        assert sorted(one["entries"] for one in taken) == [
-            words * (n + 1) for n in range(len(taken))
-        ]
+        answers = [answer.result() for answer in asked]
+        taken = [answer.json()["entries"] for answer in answers if answer.status_code == 200]
+        assert sorted(taken) == [4, 8, 12]
 
 
-def test_what_takes_too_long_is_ended(tmp_path: Path, model: Pretrained) -> None:
-    with in_thread(tmp_path / "s", model, limits=Limits(seconds=0.2)) as url:
+def test_what_takes_too_long_is_ended(
+    tmp_path: Path, model: Pretrained, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = SamplingParams.draw
+
+    def slow(self: SamplingParams, *given: Any) -> int:
+        time.sleep(0.05)
+        return real(self, *given)
+
+    with in_thread(tmp_path / "s", model, limits=Limits(seconds=1.0)) as url:
         client = Client(url)
         path, body = f"{client.make('a')}/complete", {"text": "The", "words": 256}
+        monkeypatch.setattr(SamplingParams, "draw", slow)
         assert client.refused(503, "POST", path, body) == "too_slow"
         events = list(client.events(path, **body, stream=True))
         assert events[-1]["error"]["code"] == "too_slow"
@@ -139,24 +182,19 @@ def test_who_is_written_for_piece_by_piece_does_not_see_that_it_forgets(
     path = client.make("written", sentences(20), "first")
     body = {"text": "Sentence", "words": 24, "stream": True, "seed": 1}
     openai = {"model": "written", "prompt": "Sentence 1 is", "max_tokens": 8, "stream": True}
-    asked = [
-        (f"{path}/complete", body),
-        ("/v1/completions", openai | {"echo": True, "logprobs": 2}),
-    ]
-    for where, one in asked:
-        over = threading.Event()
+    asked = {f"{path}/complete": body, "/v1/completions": openai | {"echo": True, "logprobs": 2}}
+    over, other = threading.Event(), Client(client.url)
 
-        def forget(over: threading.Event = over) -> None:
-            other = Client(client.url)
-            while not over.is_set():
-                other.post(f"{path}/read", text="The zorble slept.", document="second")
-                other.post(f"{path}/forget", document="second")
+    def forget() -> None:
+        while not over.is_set():
+            other.post(f"{path}/read", text="The zorble slept.", document="second")
+            other.post(f"{path}/forget", document="second")
 
-        forgetting = threading.Thread(target=forget)
-        forgetting.start()
+    with ThreadPoolExecutor(1) as pool:
+        forgetting = pool.submit(forget)
         try:
-            ends = [list(client.events(where, **one))[-1] for _ in range(4)]
+            ends = [list(client.events(where, **asked[where]))[-1] for where in [*asked] * 3]
         finally:
             over.set()
-            forgetting.join()
-        assert ends == ["[DONE]"] * 4
+    forgetting.result()
+    assert ends == ["[DONE]"] * 6
