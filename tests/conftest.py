@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
+from tests import shape_checks as shape_checks
 from tests import tiers
 from tests.toy import ToyModel
 from unbounded import _native, derived
