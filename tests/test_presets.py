@@ -1,7 +1,9 @@
 """One table says what a name stands for, and what follows from a model is worked out once."""
 
 import os
+import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -52,6 +54,25 @@ def test_only_what_was_used_last_is_kept(cache: Path, monkeypatch: pytest.Monkey
         os.utime(cache / key, (when, when))
     derived("d", lambda: {"x": np.arange(5)})
     assert sorted(path.name for path in cache.iterdir()) == ["c", "d"]
+
+
+def test_what_is_being_removed_is_found_whole_or_not_at_all(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    derived("a", lambda: {"x": np.arange(5), "y": np.arange(5)})
+    os.utime(cache / "a", (0, 0))
+    monkeypatch.setattr(module, "KEPT", 1)
+    real, seen = shutil.rmtree, []
+
+    def half_way(path: Path, **more: Any) -> None:
+        if (Path(path) / "y.npy").exists():
+            (Path(path) / "y.npy").unlink()
+            seen.append((cache / "a").exists())
+        real(path, **more)
+
+    monkeypatch.setattr(shutil, "rmtree", half_way)
+    derived("b", lambda: {"x": np.arange(5)})
+    assert seen == [False]
 
 
 def test_where_nothing_can_be_written_it_is_worked_out_each_time(

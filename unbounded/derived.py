@@ -5,6 +5,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -36,7 +37,7 @@ def derived(key: str, make: Callable[[], Arrays]) -> Arrays:
             os.utime(folder)
             return found
     except (OSError, ValueError):
-        shutil.rmtree(folder, ignore_errors=True)
+        _remove(folder)
     began = time.perf_counter()
     made = make()
     if time.perf_counter() - began > WORTH_KEEPING:
@@ -58,7 +59,15 @@ def _keep(folder: Path, arrays: Arrays) -> None:
             shutil.rmtree(beside, ignore_errors=True)
         used = sorted(folder.parent.iterdir(), key=lambda path: path.stat().st_mtime)
         for old in used[:-KEPT]:
-            shutil.rmtree(old, ignore_errors=True)
+            _remove(old)
     except OSError:
         # A full or read-only disk: the next process works it out again.
         return
+
+
+def _remove(folder: Path) -> None:
+    """Out of sight in one step, then away: another process finds all of it or nothing."""
+    with suppress(OSError):
+        beside = tempfile.mkdtemp(prefix=".", dir=folder.parent)
+        os.rename(folder, beside)
+        shutil.rmtree(beside, ignore_errors=True)

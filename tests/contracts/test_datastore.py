@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -139,9 +140,13 @@ def test_searching_in_one_go_or_in_many_is_the_same(name: str) -> None:
     np.testing.assert_allclose(single, whole, rtol=1e-4, atol=1e-4)
 
 
-@every_datastore
 @pytest.mark.parametrize(
-    "count", [1, 10, 1000, 50_000, pytest.param(500_000, marks=pytest.mark.slow)]
+    ("name", "count"),
+    [
+        *product(CASES, [1, 10, 1000, 50_000]),
+        # Where lists are split again and again.
+        pytest.param("auto", 500_000, marks=pytest.mark.slow),
+    ],
 )
 def test_a_search_is_never_short_nor_out_of_order(name: str, count: int) -> None:
     store, queries = filled(name, count), states(5, seed=1)

@@ -17,6 +17,17 @@ from unbounded.store.layout import read_about
 FOLDER = located(Path("default"))
 
 
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(autouse=True)
+def nothing_kept(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """But what follows from this one model: worked out by the first test."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+
+
 def test_a_new_memory_has_it_without_being_asked(tmp_path: Path) -> None:
     with unbounded.open(tmp_path / "notes") as memory:
         memory.read("The zorble ate the grass.", "a")

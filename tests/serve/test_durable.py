@@ -23,9 +23,9 @@ def test_killed_under_load_nothing_acknowledged_is_lost_and_nobody_sees_anothers
     model_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    figures = bench_serve(model_folder, users=8, memories=4, seconds=6.0, threads=2, direct=0.3)
+    figures = bench_serve(model_folder, users=8, memories=4, seconds=3.0, threads=2, direct=0.3)
     # Two minutes with 32 users are for 'python -m benchmarks serve'.
-    assert figures["acknowledged"] > 20
+    assert figures["acknowledged"] > 10
     assert figures["interrupted"] > 0
     assert figures["lost"] == 0
     assert figures["strange"] == 0

@@ -26,7 +26,7 @@ from tests.serve.running_service import (
 from unbounded.serve.keys import Keys
 
 TEXT = sentences(60)
-SAMPLE, WHOLE = 14.0, 600.0
+SAMPLE, WHOLE = 8.0, 600.0
 
 
 class Crowd:
