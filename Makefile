@@ -11,7 +11,12 @@ setup: .venv/ready
 .venv/ready: pyproject.toml constraints.txt CMakeLists.txt $(wildcard native/*)
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	# The module is built here and not in a room of its own, which would be elsewhere each time: what
+	# is compiled stays, for `make native` and `make wheel`.
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt scikit-build-core nanobind \
+		$(shell command -v cmake >/dev/null || echo cmake ninja)
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt 'unbounded[dev]'
 	# It asks for a numpy before 2 and works with ours; where it cannot be had, its tests are skipped.
 	-$(BIN)/python -m pip install --quiet --no-deps pyctcdecode==0.5.0
 	touch $@

@@ -5,7 +5,7 @@ set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-"$root/.venv/bin/python" -m pip wheel --quiet --no-deps --wheel-dir "$work" "$root"
+"$root/.venv/bin/python" -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir "$work" "$root"
 if unzip -l "$work"/*.whl | grep -E ' (tests|experiments|benchmarks|native)/'; then
   echo "the wheel holds what is not the package" >&2
   exit 1
