@@ -114,7 +114,7 @@ def test_a_live_stream_is_read_as_it_comes(tmp_path: Path) -> None:
         with open(path, "wb", buffering=0) as pipe:
             for byte in b"first\n":
                 pipe.write(bytes([byte]))
-            assert seen.wait(10)
+            assert seen.wait(60)
             pipe.write(b"second\n")
 
     thread = threading.Thread(target=write)

@@ -77,7 +77,7 @@ def test_a_word_of_a_million_letters_is_cut_in_no_time() -> None:
     began = time.perf_counter()
     assert len(Tokenizer().words("x" * 1_000_000)) == 10_000
     # Measured 0.01 s; minutes if each piece were cut off a copy of the rest.
-    assert time.perf_counter() - began < 2
+    assert time.perf_counter() - began < 20
 
 
 def test_letters_keep_their_case_if_asked_to() -> None:

@@ -222,7 +222,9 @@ def test_a_folder_is_watched_until_it_is_interrupted(place: Path, tmp_path: Path
     for line in process.stderr:
         if "watching" in line:
             break
-    (notes / "b.txt").write_text("The zorble slept.\n")
+    # In one step: half a file would be read as what it is.
+    (tmp_path / "b.txt").write_text("The zorble slept.\n")
+    (tmp_path / "b.txt").rename(notes / "b.txt")
     told = process.stderr.readline() + process.stderr.readline()
     assert "5 words read; 12 entries" in told
     process.send_signal(signal.SIGINT)
