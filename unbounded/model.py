@@ -3,6 +3,7 @@
 import time
 from collections.abc import Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
@@ -193,7 +194,7 @@ class OnlineModel(Stateful):
                     table[rows, column] = expert.score(states, targets)
                     seconds[name] += clock() - began
 
-        with ThreadPoolExecutor(1, initializer=partial(_native.stay_alone, True)) as beside:
+        with _thread() if apart else nullcontext() as beside:
             tasks = []
             for start in range(0, len(ids), _PIECE):
                 began = clock()
@@ -202,7 +203,7 @@ class OnlineModel(Stateful):
                 before[start + 1 : start + 1 + len(piece)] = after
                 seconds["network"] += clock() - began
                 rows = slice(start, start + len(piece))
-                if apart:
+                if beside is not None:
                     tasks.append(beside.submit(score, apart, rows))
                 if start == 0:
                     # What lies on other machines is searched there while others are asked here.
@@ -254,6 +255,11 @@ class OnlineModel(Stateful):
         self.hidden = last["network.hidden"].copy()
         count = len(self.network_state)
         self.network_state = tuple(last[f"network.{i}"].copy() for i in range(count))
+
+
+def _thread() -> ThreadPoolExecutor:
+    """A thread that shares its work with no other."""
+    return ThreadPoolExecutor(1, initializer=partial(_native.stay_alone, True))
 
 
 def peek(expert: Expert, hidden: Hidden, words: Ids, unmet: Sequence[str]) -> tuple[Probs, Expert]:
