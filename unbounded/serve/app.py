@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 
 from unbounded.errors import UnboundedError
 from unbounded.lm import Pretrained
-from unbounded.serve import chat, openai, page, reference, routes, tokens
+from unbounded.serve import chat, openai, page, routes, tokens
 from unbounded.serve.keys import Keys
 from unbounded.serve.limits import BodyRefused, Limits
 from unbounded.serve.observing import Observer, ShardWatcher
@@ -69,7 +69,7 @@ def create_app(
         redirect_slashes=False,
     )
     app.state.registry = registry
-    for module in (routes, openai, chat, tokens, page, reference):
+    for module in (routes, openai, chat, tokens, page):
         app.include_router(module.router)
     _add_health(app, registry, watcher)
     _add_errors(app, observer)

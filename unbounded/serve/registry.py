@@ -17,9 +17,8 @@ from unbounded.memory import Budget, Memory
 from unbounded.presets import set_threads
 from unbounded.serve.limits import Limits
 from unbounded.serve.observing import Observer, on_shards
-from unbounded.serve.pool import Pool
 from unbounded.serve.refusals import Refused, too_slow
-from unbounded.serve.session import Session
+from unbounded.serve.session import Pool, Session
 from unbounded.store.disk import Lock, RealDisk, sync_folder
 from unbounded.store.layout import NAME, read_about
 

@@ -10,9 +10,9 @@ from fastapi.responses import Response, StreamingResponse
 from unbounded.memory import Memory
 from unbounded.memory.sampling import Source
 from unbounded.model import OnlineModel
-from unbounded.serve.pool import Pool
 from unbounded.serve.refusals import Refused, from_library, stopping, too_slow
 from unbounded.serve.registry import Registry
+from unbounded.serve.session import Pool
 
 DONE = "[DONE]"
 
