@@ -17,7 +17,7 @@ from torch import nn
 from unbounded import _native
 from unbounded.corpus import Line, Tokenizer
 from unbounded.lm.adapted_head import AdaptedHead, SharedHead
-from unbounded.lm.network_threads import set_network_threads
+from unbounded.lm.devices import set_network_threads
 from unbounded.lm.pytorch import Encoder, TorchModel, build_head, frozen
 from unbounded.lm.settings import NetworkConfig, TrainingConfig
 from unbounded.lm.training import Trainer
@@ -76,7 +76,7 @@ def bench_inference(size: int, steps: int, seed: int) -> Mapping[str, float]:
     """Microseconds a word of one stream, native and in plain PyTorch, with one thread and with two.
 
     CPU time with one thread, time of the clock with two. Torch has one in both: with two, one
-    stream is slower (`lm/network_threads.py`).
+    stream is slower (`lm/devices.py`).
     """
     network = NetworkConfig()
     encoder, head = Encoder(size, network), build_head(network.units, size, network.cutoffs)

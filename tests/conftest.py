@@ -13,7 +13,7 @@ from hypothesis import settings
 from tests import shape_checks as shape_checks
 from tests import tiers
 from tests.toy import ToyModel
-from unbounded import _native, derived
+from unbounded import _native, states
 from unbounded.memory import checkpointing
 
 settings.register_profile("check", deadline=None, print_blob=True)
@@ -33,7 +33,7 @@ def isa(request: pytest.FixtureRequest) -> Iterator[str]:
 @pytest.fixture(autouse=True)
 def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """Networks of tests are made up: what follows from one is not kept for another."""
-    monkeypatch.setattr(derived, "WORTH_KEEPING", float("inf"))
+    monkeypatch.setattr(states, "WORTH_KEEPING", float("inf"))
 
 
 @pytest.fixture(autouse=True)

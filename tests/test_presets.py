@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from unbounded import derived as module
-from unbounded.derived import derived
+from unbounded import states as module
+from unbounded.states import derived
 
 
 @pytest.fixture

@@ -35,36 +35,24 @@ if TYPE_CHECKING:
         TrainingConfig,
         TransformerConfig,
         from_transformers,
-        load_model,
         train,
     )
-    from unbounded.lm import load_model as load
+    from unbounded.lm.model_folder import load, load_model
     from unbounded.memory import Budget, Memory, open
     from unbounded.presets import MemoryConfig, build_online
     from unbounded.store.backup import backup, restore
 
-_HOME = {
-    "Budget": "unbounded.memory",
-    "EvaluationConfig": "unbounded.evaluation.evaluate",
-    "Memory": "unbounded.memory",
-    "MemoryConfig": "unbounded.presets",
-    "NetworkConfig": "unbounded.lm",
-    "Pretokenized": "unbounded.corpus",
-    "Reader": "unbounded.corpus",
-    "Tokenizer": "unbounded.corpus",
-    "TrainingConfig": "unbounded.lm",
-    "TransformerConfig": "unbounded.lm",
-    "Writer": "unbounded.integrations.transformers_generate",
-    "backup": "unbounded.store.backup",
-    "build_online": "unbounded.presets",
-    "evaluate": "unbounded.evaluation.evaluate",
-    "from_transformers": "unbounded.lm",
-    "load": "unbounded.lm",
-    "load_model": "unbounded.lm",
-    "open": "unbounded.memory",
-    "restore": "unbounded.store.backup",
-    "train": "unbounded.lm",
+_NAMES = {
+    "corpus": ("Pretokenized", "Reader", "Tokenizer"),
+    "evaluation.evaluate": ("EvaluationConfig", "evaluate"),
+    "integrations.transformers_generate": ("Writer",),
+    "lm": ("NetworkConfig", "TrainingConfig", "TransformerConfig", "from_transformers", "train"),
+    "lm.model_folder": ("load", "load_model"),
+    "memory": ("Budget", "Memory", "open"),
+    "presets": ("MemoryConfig", "build_online"),
+    "store.backup": ("backup", "restore"),
 }
+_HOME = {name: module for module, names in _NAMES.items() for name in names}
 
 __all__ = [
     "Budget",
@@ -104,7 +92,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'unbounded' has no attribute {name!r}")
     try:
-        return getattr(import_module(_HOME[name]), "load_model" if name == "load" else name)
+        return getattr(import_module(f"unbounded.{_HOME[name]}"), name)
     except ModuleNotFoundError as error:
         raise named(error) from error
 

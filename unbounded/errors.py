@@ -60,6 +60,16 @@ class MissingExtra(UnboundedError):
         )
 
 
+def check_settings(settings: object, *, least_one: str = "", above_zero: str = "") -> None:
+    """Refuse settings, named with a space between, that are not at least one, or not above zero."""
+    for name in least_one.split():
+        if getattr(settings, name) < 1:
+            raise SettingError(f"{name} is {getattr(settings, name)}; it must be at least 1")
+    for name in above_zero.split():
+        if not getattr(settings, name) > 0:
+            raise SettingError(f"{name} is {getattr(settings, name)}; it must be above 0")
+
+
 _EXTRAS = {
     "torch": "train",
     "faiss": "faiss",

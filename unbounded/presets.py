@@ -13,7 +13,6 @@ import numpy as np
 from unbounded.corpus import Vocabulary
 from unbounded.datastore import IVFPQ, Auto, Datastore, Flat, Local
 from unbounded.datastore.threads import set_search_threads
-from unbounded.derived import derived
 from unbounded.errors import SettingError
 from unbounded.experts import (
     Adapted,
@@ -39,10 +38,11 @@ from unbounded.lm import (
     RecurrentModel,
     SharedHead,
 )
-from unbounded.lm.network_threads import set_network_threads
+from unbounded.lm.devices import set_network_threads
 from unbounded.lm.oov import OOV_READINGS, Spelled
 from unbounded.mixture import Fixed, Gated, Mixture, Online
 from unbounded.model import OnlineModel
+from unbounded.states import derived
 
 PRESETS: dict[str, tuple[str, ...]] = {
     "static": ("static", "uniform"),
@@ -170,10 +170,8 @@ class Recipe:
 
     def build(self, model: Pretrained, full_size: int | None, config: MemoryConfig) -> OnlineModel:
         """An online model that has read nothing yet."""
-        online = build_online(model, full_size, self.experts, config, self.oov)
-        if self.mixture == "online":
-            online.mixture = Online(len(self.experts))
-        return online
+        mixture = Online(len(self.experts)) if self.mixture == "online" else None
+        return build_online(model, full_size, self.experts, config, self.oov, mixture=mixture)
 
 
 PAPER = MemoryConfig(index="ivfpq", k=PAPER_K, kernel=Kernel(sharpness=1.0), normalize=False)
@@ -218,8 +216,9 @@ def build_online(
     memory: MemoryConfig = MemoryConfig(),
     oov: str = "characters",
     pairs: Callable[[Vocabulary], Datastore] | None = None,
+    mixture: Mixture | None = None,
 ) -> OnlineModel:
-    """An online model with these experts, which has read nothing yet.
+    """An online model with these experts, which has read nothing yet; gated, or of that mixture.
 
     `full_size` is the full vocabulary of the paper's protocol: training and test words together.
     None is the open protocol: nothing of the future is known, and an expert that has nothing to go
@@ -236,15 +235,15 @@ def build_online(
         lm = Spelled(model.recurrent, model.speller, vocabulary)
     builder = _Builder(model, vocabulary, full_size, memory, pairs, "adapted" in names)
     built = {name: builder.expert(name) for name in names}
-    return OnlineModel(lm, vocabulary, built, Gated(len(built), groups=[model.lm.width]))
+    mixture = mixture or Gated(len(built), groups=[model.lm.width])
+    return OnlineModel(lm, vocabulary, built, mixture)
 
 
 def build_preset(model: Pretrained, preset: str = "full") -> OnlineModel:
     """What a preset is for this model, with its mixture; nothing of the future is known."""
     experts = available(model, preset)
-    online = build_online(model, None, experts)
-    online.mixture = new_mixture(preset, experts, model.lm.width)
-    return online
+    mixture = new_mixture(preset, experts, model.lm.width)
+    return build_online(model, None, experts, mixture=mixture)
 
 
 class _Builder:

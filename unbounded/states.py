@@ -1,9 +1,20 @@
-"""What was learned, as arrays: a whole state, or what has come since; one protocol for all."""
+"""What was learned, as arrays: a whole state, or what has come since; one protocol for all.
 
+What follows from a model alone is worked out once, and mapped from the user's cache (`derived`).
+"""
+
+import os
+import shutil
+import tempfile
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
+
+from unbounded.files import cache_folder
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -64,3 +75,62 @@ def from_array(array: np.ndarray) -> list[str]:
     """
     text = array.tobytes().decode()
     return text.split("\n") if text else []
+
+
+WORTH_KEEPING = 0.2
+"""Seconds of work from which the outcome is kept."""
+
+KEPT = 12
+"""Outcomes that are kept at most, those used last; three a model, some 200 MB for two million
+words."""
+
+
+def derived(key: str, make: Callable[[], Arrays]) -> Arrays:
+    """The arrays that `make` gives, or gave when it was last asked under this key.
+
+    They may be written to, which changes no file. Where nothing can be kept, it is worked out each
+    time.
+    """
+    folder = cache_folder() / "derived" / key
+    try:
+        found = {
+            path.stem: np.asarray(np.load(path, mmap_mode="c")) for path in folder.glob("*.npy")
+        }
+        if found:
+            os.utime(folder)
+            return found
+    except (OSError, ValueError):
+        _remove(folder)
+    began = time.perf_counter()
+    made = make()
+    if time.perf_counter() - began > WORTH_KEEPING:
+        _keep(folder, made)
+    return made
+
+
+def _keep(folder: Path, arrays: Arrays) -> None:
+    """Write the arrays beside their place and rename them into it, if there is room."""
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        beside = Path(tempfile.mkdtemp(prefix=".", dir=folder.parent))
+        try:
+            for name, array in arrays.items():
+                np.save(beside / f"{name}.npy", array)
+            # Another process may have been faster; its outcome is the same.
+            beside.rename(folder)
+        finally:
+            shutil.rmtree(beside, ignore_errors=True)
+        used = sorted(folder.parent.iterdir(), key=lambda path: path.stat().st_mtime)
+        for old in used[:-KEPT]:
+            _remove(old)
+    except OSError:
+        # A full or read-only disk: the next process works it out again.
+        return
+
+
+def _remove(folder: Path) -> None:
+    """Out of sight in one step, then away: another process finds all of it or nothing."""
+    with suppress(OSError):
+        beside = tempfile.mkdtemp(prefix=".", dir=folder.parent)
+        os.rename(folder, beside)
+        shutil.rmtree(beside, ignore_errors=True)

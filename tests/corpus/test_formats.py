@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from unbounded.corpus import Reader, lines_of
-from unbounded.corpus.plain_text import why_not_text
+from unbounded.corpus.formats import why_not_text
 from unbounded.errors import CorpusError, MissingExtra
 
 

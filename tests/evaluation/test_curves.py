@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.evaluation.stream import evaluate, some_words
-from unbounded.evaluation.curves import FIRST, Curve
+from unbounded.evaluation.evaluation import FIRST, Curve
 from unbounded.evaluation.rows import Row, ScoredBlock
 from unbounded.model import Reading
 from unbounded.presets import PRESETS

@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.evaluation.stream import evaluate, some_words
-from unbounded.evaluation.curves import Checkpoint, Point
+from unbounded.evaluation.evaluation import Checkpoint, Point
 from unbounded.evaluation.figures import COLORS, draw_training, perplexity_svg, weights_svg
 from unbounded.evaluation.rows import Row
 from unbounded.lm import Progress

@@ -2,7 +2,7 @@
 
 from tests.integrations.small_model import TEXT, small_model
 from unbounded.evaluation.keystrokes import keystrokes
-from unbounded.evaluation.unusual import OnlineQuantile
+from unbounded.evaluation.metrics import OnlineQuantile
 
 WORDS = [word for line in TEXT[:3] * 3 for word in (*line.split(), ".", "</s>")]
 

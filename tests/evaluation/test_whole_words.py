@@ -16,8 +16,7 @@ from unbounded.evaluation.evaluate import evaluate as evaluate_text
 from unbounded.evaluation.evaluation import progressive
 from unbounded.evaluation.metrics import surprise
 from unbounded.evaluation.report import text_table
-from unbounded.evaluation.rows import ScoredBlock, make_rows
-from unbounded.evaluation.whole_words import Gains, WordCount
+from unbounded.evaluation.rows import Gains, ScoredBlock, WordCount, make_rows
 from unbounded.presets import MemoryConfig, build_online
 
 LINES = [Line("made", number, line) for number, line in enumerate(TEXT.splitlines() * 4, 1)]

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 import pytest
 
 from unbounded.corpus import Line
+from unbounded.corpus.reader import batches
 from unbounded.errors import CorpusError
-from unbounded.memory.pipe import batches
 
 
 @contextmanager

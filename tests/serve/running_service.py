@@ -20,10 +20,9 @@ import httpx2
 import uvicorn
 
 from unbounded.lm import Pretrained
-from unbounded.serve.app import create_app
+from unbounded.serve.app import create_app, server_config
 from unbounded.serve.keys import Keys
 from unbounded.serve.observing import Observer
-from unbounded.serve.running import server_config
 
 ROOT = Path(__file__).parents[2]
 SECRET = "wugglesecret"

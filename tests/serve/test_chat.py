@@ -12,8 +12,7 @@ from tests.serve.running_service import Client, in_thread
 from tests.transformers_small import network, tokenizer
 from unbounded.errors import CorpusError, ModelError
 from unbounded.lm import Pretrained, TransformerConfig, from_transformers, load_model
-from unbounded.lm.chat_template import chat_words
-from unbounded.lm.subwords import PieceTokenizer
+from unbounded.lm.subwords import PieceTokenizer, chat_words
 from unbounded.serve.keys import Keys
 
 TEMPLATE = (

@@ -9,8 +9,8 @@ from tests.serve.conftest import Run
 from tests.serve.running_service import ROOT, Client, child, in_thread
 from unbounded.errors import SettingError, StoreError
 from unbounded.lm import Pretrained
+from unbounded.serve.app import chosen_keys
 from unbounded.serve.keys import FILE, Keys
-from unbounded.serve.running import chosen_keys
 
 CHANGES = """
 import sys

@@ -10,7 +10,7 @@ from tests.transformers_small import pretrained, saved
 from unbounded.errors import StoreError
 from unbounded.lm import Pretrained, load_model
 from unbounded.memory import open as open_memory
-from unbounded.serve.running import recorded_model
+from unbounded.serve.app import recorded_model
 
 
 def test_memories_of_a_transformer_say_which_model_to_give(tmp_path: Path, run: Run) -> None:

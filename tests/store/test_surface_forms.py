@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.memory.texts import open_toy
 from unbounded.corpus import Line, Tokenizer, read_sentences
-from unbounded.store.surface_forms import forms_payload, read_forms
+from unbounded.store.records import forms_payload, read_forms
 
 LINES = st.text(st.sampled_from("aBİß \t.,'\u00ad\ud800:14Ǆ"), max_size=40)
 

@@ -11,15 +11,17 @@ import typer
 
 from unbounded.cli.main import (
     CORES,
+    Device,
     Engine,
+    Folder,
     JsonFile,
+    Model,
     Seed,
     Threads,
     app,
-    check_targets,
+    opened,
     say_damage,
 )
-from unbounded.cli.memory_options import Device, Folder, Model, opened
 from unbounded.console import tell
 from unbounded.errors import CorpusError
 
@@ -68,7 +70,6 @@ def predict(
     json_file: JsonFile = None,
 ) -> None:
     """List the likeliest next words, who says so, and the passages they come from."""
-    check_targets(json_file)
     with opened(memory_folder, model, engine=engine, device=device, threads=threads) as memory:
         found = memory.predict(_text(text), number, prefix, sources=sources)
     words: list[dict[str, Any]] = [asdict(guess) for guess in found.words]
@@ -128,10 +129,9 @@ def score(
     import numpy as np
 
     from unbounded.corpus import Reader
-    from unbounded.evaluation.whole_words import whole_words
+    from unbounded.evaluation.rows import whole_words
     from unbounded.memory import Reading
 
-    check_targets(json_file)
     lines_given = _given(texts)
     with opened(memory_folder, model, engine=engine, device=device, threads=threads) as memory:
         if not (parts := list(memory.scoring(lines_given))):
@@ -180,7 +180,6 @@ def complete(
     json_file: JsonFile = None,
 ) -> None:
     """Go on writing."""
-    check_targets(json_file)
     with opened(memory_folder, model, engine=engine, device=device, threads=threads) as memory:
         written = memory.complete(_text(text), words, temperature, top_k, seed, top_p=top_p)
     tell(json_file, {"text": text, "completion": written, "seed": seed}, written)

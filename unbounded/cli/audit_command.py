@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from unbounded.cli.main import CORES, JsonFile, Seed, Texts, Threads, app, check_targets, say_damage
+from unbounded.cli.main import CORES, JsonFile, Seed, Texts, Threads, app, say_damage
 from unbounded.console import write_json
 
 BROKEN = 3
@@ -51,7 +51,6 @@ def audit(
     from unbounded.integrations.audited import audited
     from unbounded.presets import set_threads
 
-    check_targets(json_file)
     set_threads(threads)
     key = os.environ.get("OPENAI_API_KEY")
     reader = Reader(texts)

@@ -10,6 +10,7 @@ import typer
 
 from unbounded.cli.main import (
     CORES,
+    Device,
     Engine,
     JsonFile,
     Texts,
@@ -18,10 +19,10 @@ from unbounded.cli.main import (
     check_ending,
     check_targets,
     say_damage,
+    say_loading,
     size,
     size_or,
 )
-from unbounded.cli.memory_options import Device, say_loading
 from unbounded.console import meter, say, tell
 from unbounded.errors import SettingError
 
@@ -147,7 +148,7 @@ def evaluate(
         )
     if report is not None:
         require_matplotlib()
-    check_targets(json_file, report, per_token)
+    check_targets(report, per_token)
     check_ending(per_token, ".jsonl", ".parquet")
     check_ending(report, ".html", ".htm")
     if [str(target) for target in (json_file, report, per_token)].count("-") > 1:

@@ -2,17 +2,22 @@
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, final
+from typing import TYPE_CHECKING, Annotated, Any, final
 
 import typer
 from typer.core import TyperGroup
 
-from unbounded.console import parse_size, say
-from unbounded.errors import SettingError, UnboundedError, named
+from unbounded.console import late_meter, parse_size, say
+from unbounded.errors import SettingError, StoreError, UnboundedError, named
 from unbounded.version import __version__
+
+if TYPE_CHECKING:
+    from unbounded.lm import Pretrained
+    from unbounded.memory import Memory
+
 
 VERBS = (
     *("demo", "train", "evaluate"),
@@ -57,10 +62,31 @@ Texts = Annotated[
         metavar="TEXT...", help="Files, folders, .gz .bz2 .xz .zst, or - for standard input."
     ),
 ]
+
+
+def check_targets(*targets: str | Path | None) -> None:
+    """Refuse a file that could not be written, before hours of work and not after."""
+    for target in targets:
+        if target is None or str(target) == "-":
+            continue
+        path = Path(target)
+        if path.is_dir() or not path.absolute().parent.is_dir():
+            found = "is a folder" if path.is_dir() else "is in a folder that does not exist"
+            raise SettingError(f"{path} {found}; give the path of a file that can be written")
+
+
+def _checked(target: str | None) -> str | None:
+    check_targets(target)
+    return target
+
+
 JsonFile = Annotated[
     str | None,
     typer.Option(
-        "--json", metavar="FILE", help="Write the figures as JSON (- is standard output)."
+        "--json",
+        metavar="FILE",
+        callback=_checked,
+        help="Write the figures as JSON (- is standard output).",
     ),
 ]
 Threads = Annotated[
@@ -107,17 +133,6 @@ def unbounded(
     """A language model that never stops reading."""
 
 
-def check_targets(*targets: str | Path | None) -> None:
-    """Refuse a file that could not be written, before hours of work and not after."""
-    for target in targets:
-        if target is None or str(target) == "-":
-            continue
-        path = Path(target)
-        if path.is_dir() or not path.absolute().parent.is_dir():
-            found = "is a folder" if path.is_dir() else "is in a folder that does not exist"
-            raise SettingError(f"{path} {found}; give the path of a file that can be written")
-
-
 def check_ending(target: Path | None, *endings: str) -> None:
     """Refuse a file whose format its ending does not say, or says otherwise; `-` has none."""
     if target is not None and str(target) != "-" and target.suffix.lower() not in endings:
@@ -158,8 +173,12 @@ def main() -> None:
     run(app, "unbounded")
 
 
-def run(commands: typer.Typer, name: str) -> None:
-    """Run commands, the package's or the lab's, and end a failure in one line."""
+def run(commands: typer.Typer | Callable[..., None], name: str) -> None:
+    """Run commands, the package's or the lab's, or a single one; end a failure in one line."""
+    if not isinstance(commands, typer.Typer):
+        alone = typer.Typer(add_completion=False, **PLAIN)
+        alone.command()(commands)
+        commands = alone
     try:
         commands(prog_name=name)
     except UnboundedError as error:
@@ -184,3 +203,81 @@ def run(commands: typer.Typer, name: str) -> None:
 def _fail(message: str) -> None:
     say(f"Error: {' '.join(message.split())}")
     raise SystemExit(1) from None
+
+
+Folder = Annotated[
+    Path, typer.Argument(metavar="MEMORY", help="Folder of a memory, made by 'unbounded read'.")
+]
+Model = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="MODEL",
+        help="Folder of the model that it belongs to; one of transformers must be named each time "
+        "[default: the one that it was made with].",
+    ),
+]
+Device = Annotated[
+    str,
+    typer.Option(help="What a model of transformers is computed on: cpu, cuda or mps."),
+]
+
+
+@contextmanager
+def opened(
+    folder: Path,
+    model: Path | None,
+    *,
+    engine: str | None = None,
+    device: str = "cpu",
+    write: bool = False,
+    create: bool = False,
+    threads: int = 1,
+    **more: Any,
+) -> "Iterator[Memory]":
+    """A memory, opened; says what had to be mended, and how far reading again is.
+
+    One that is made without a model has the small default.
+    """
+    import unbounded
+    from unbounded.cluster.connecting import described
+    from unbounded.presets import set_threads
+    from unbounded.store.layout import is_new
+
+    set_threads(threads)
+    say_loading(model, device)
+    new = is_new(folder) if engine is None else described(folder) is None
+    if new and not create:
+        kind = "a memory" if engine is None else "a memory on shards"
+        raise StoreError(f"{folder} is not {kind} yet; read a text into it first")
+    if new and model is None:
+        say("no --model was given: the small default model, which comes with unbounded")
+    # Shards are not locked, whatever they are opened for.
+    mode = "write" if write or engine is not None else "read"
+    given: dict[str, Any] = {"engine": engine, "mode": mode, "threads": threads, "say": say, **more}
+    found: Path | Pretrained | None = model
+    if device != "cpu":
+        if model is None:
+            raise SettingError("only a model of transformers has a device; name it: --model")
+        found = unbounded.load(model, unbounded.TransformerConfig(device=device))
+    with late_meter("reading again") as show:
+        memory = unbounded.open(folder, found, show=show, **given)
+    for event in memory.events:
+        say(event)
+    told = len(memory.events)
+    try:
+        with memory:
+            yield memory
+    finally:
+        for event in memory.events[told:]:
+            say(event)
+
+
+def say_loading(model: Path | None, device: str = "cpu") -> None:
+    """A transformer takes its time, if its device is there; who waits should know for what."""
+    from unbounded.lm.devices import device_named
+    from unbounded.lm.huggingface import is_transformer
+
+    if device != "cpu":
+        device_named(device)
+    if model is not None and sys.stderr.isatty() and is_transformer(model):
+        say(f"loading {model} …")

@@ -6,8 +6,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from unbounded.cli.main import Engine, JsonFile, Verbs, app, check_ending, check_targets, size_or
-from unbounded.cli.memory_options import Folder, Model, opened
+from unbounded.cli.main import (
+    Engine,
+    Folder,
+    JsonFile,
+    Model,
+    Verbs,
+    app,
+    check_ending,
+    check_targets,
+    opened,
+    size_or,
+)
 from unbounded.console import late_meter, meter, tell
 from unbounded.errors import SettingError
 
@@ -25,7 +35,6 @@ def stats(
     memory_folder: Folder, model: Model = None, engine: Engine = None, json_file: JsonFile = None
 ) -> None:
     """Say what there is: words read, vocabulary, documents, bytes by part or shard, growth."""
-    check_targets(json_file)
     with opened(memory_folder, model, engine=engine) as memory:
         found = memory.stats()
     names = {
@@ -53,7 +62,6 @@ def documents(
     memory_folder: Folder, model: Model = None, engine: Engine = None, json_file: JsonFile = None
 ) -> None:
     """List what was read: how many words are left of each document, since when, its name."""
-    check_targets(json_file)
     with opened(memory_folder, model, engine=engine) as memory:
         found = memory.documents()
     rows = [{"name": one.name, "words": one.words, "time": one.time.isoformat()} for one in found]
@@ -86,7 +94,6 @@ def forget(
     On shards whole documents go, and out of the files at once: NAME; those of which all was read
     before DATE; those with a line in which PATTERN is found. There are no last words there.
     """
-    check_targets(json_file)
     try:
         when = None if before is None else datetime.fromisoformat(before)
     except ValueError:
@@ -119,7 +126,6 @@ def undo(
     memory_folder: Folder, model: Model = None, engine: Engine = None, json_file: JsonFile = None
 ) -> None:
     """Take back the last read or forget; again, the one before, back to the last compact."""
-    check_targets(json_file)
     with (
         opened(memory_folder, model, engine=engine, write=True) as memory,
         late_meter("reading again") as show,
@@ -142,7 +148,6 @@ def check(
     json_file: JsonFile = None,
 ) -> None:
     """Verify every checksum and the journal against the state; say what to do."""
-    check_targets(json_file)
     with (
         opened(memory_folder, model, engine=engine) as memory,
         late_meter("reading again") as show,
@@ -163,7 +168,6 @@ def compact(
 
     After it nothing can be undone.
     """
-    check_targets(json_file)
     with opened(memory_folder, model, engine=engine, write=True) as memory:
         before, after = memory.compact()
     line = f"{memory_folder}: {before:,} bytes before, {after:,} after; nothing remembered is lost"
@@ -184,7 +188,7 @@ def export(
     json_file: JsonFile = None,
 ) -> None:
     """Write every word with its document, line and time to a table, by the file's ending."""
-    check_targets(json_file, out)
+    check_targets(out)
     from unbounded.memory.export import ENDINGS
 
     check_ending(out, *ENDINGS)
@@ -208,7 +212,6 @@ def backup(
     """
     from unbounded.store.backup import backup as run
 
-    check_targets(json_file)
     with late_meter("copying") as show:
         made = run(memory_folder, target, show=show)
     _say_copy(target, made, json_file)
@@ -225,7 +228,6 @@ def restore(
     """Make a memory from its backup; every checksum is read, of both."""
     from unbounded.store.backup import restore as run
 
-    check_targets(json_file)
     with late_meter("copying") as show:
         made = run(source, memory_folder, show=show)
     _say_copy(memory_folder, made, json_file)
@@ -243,7 +245,6 @@ def drain(
     """Hand to the shards what waits on this machine since they were away; reading does it too."""
     from unbounded.cluster.queue import queues_of, some_waits
 
-    check_targets(json_file)
     if engine is None:
         raise SettingError("only what shards missed can wait; give --engine, as when it was read")
     waited = some_waits(memory_folder)
@@ -277,7 +278,6 @@ def move(
     """
     from unbounded.memory.moving import move_memory, to_one_place
 
-    check_targets(json_file)
     if engine is None:
         raise SettingError("nowhere to move to; give --engine, such as ray://HOST:PORT?shards=4")
     with meter("moving", None) as show:

@@ -1,8 +1,10 @@
-"""`unbounded read`."""
+"""`unbounded read`; with `--surprise`, a JSON line a sentence, as it is read."""
 
+import json
 import math
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -13,24 +15,25 @@ import typer
 
 from unbounded.cli.main import (
     CORES,
+    Device,
     Engine,
+    Folder,
     JsonFile,
+    Model,
     Texts,
     Threads,
     app,
-    check_targets,
+    opened,
     say_broken,
     say_damage,
     size,
     stoppable,
 )
-from unbounded.cli.memory_options import Device, Folder, Model, opened
 from unbounded.console import meter, say, tell
 from unbounded.errors import SettingError
 
 if TYPE_CHECKING:
-    from unbounded.cli.surprise_lines import SurpriseLines
-    from unbounded.corpus import Sentence
+    from unbounded.corpus import Sentence, Splitter
     from unbounded.memory import Memory
     from unbounded.memory.file_reading import FilesRead
     from unbounded.model import Reading
@@ -95,9 +98,10 @@ def read(
         ),
     ] = None,
     engine: Engine = None,
-    when_away: Annotated[
+    when_unavailable: Annotated[
         str,
         typer.Option(
+            "--when-away",
             metavar="stop|queue",
             help="If shards stay away: stop, or go on without them, and let what they miss wait "
             "on this machine's disk until they are back.",
@@ -116,13 +120,11 @@ def read(
     rest is read; of one that has changed otherwise, what was read before is forgotten first. Text,
     source code and markup are read as they are, of HTML and PDF their text.
     """
-    from unbounded.cli.surprise_lines import SurpriseLines
     from unbounded.corpus import Reader
     from unbounded.memory import Budget
     from unbounded.memory.file_reading import changes
     from unbounded.store.layout import is_new
 
-    check_targets(json_file)
     if surprise and json_file == "-":
         raise SettingError("--surprise is for standard output; give --json a file")
     limit = None if budget is None else Budget.parse(budget, policy)
@@ -130,7 +132,7 @@ def read(
         raise SettingError("a memory on shards has no budget; leave --budget out")
     if (prune or watch) and (engine is not None or "-" in texts):
         raise SettingError("--prune and --watch are for files, in a memory without shards")
-    if engine is None and when_away != "stop":
+    if engine is None and when_unavailable != "stop":
         raise SettingError("only shards can be away; give --engine, or leave --when-away out")
     if "-" not in texts and (engine is not None or is_new(memory_folder)):
         # What is not there must not leave a new memory behind.
@@ -150,13 +152,13 @@ def read(
                 threads=threads,
                 preset=preset,
                 budget=limit,
-                when_unavailable=when_away,
+                when_unavailable=when_unavailable,
                 patience=patience,
                 queue_bytes=queue_bytes,
             )
         )
         show = None if surprise else stack.enter_context(meter("reading", None))
-        sentences = SurpriseLines(memory.model.tokenizer) if surprise else None
+        sentences = _SurpriseLines(memory.model.tokenizer) if surprise else None
 
         def hear(reading: "Reading") -> None:
             nonlocal words, nats
@@ -223,7 +225,7 @@ class _Way:
     """How texts are read into a memory: a pipe as it comes, files, or both."""
 
     memory: "Memory"
-    surprise: "SurpriseLines | None"
+    surprise: "_SurpriseLines | None"
     hear: "Callable[[Reading], None]"
     again: bool
     prune: bool
@@ -240,7 +242,7 @@ class _Way:
     def pipe(self, document: str | None, *, sharded: bool) -> None:
         """Read standard input; each batch is durable before a word is said of it."""
         from unbounded.corpus import read_sentences
-        from unbounded.memory.pipe import batches
+        from unbounded.corpus.reader import batches
         from unbounded.memory.rereading import FollowedAgain
 
         name = document or "standard input"
@@ -303,3 +305,55 @@ def _say_files(files: "FilesRead", field: str | None, *, prune: bool) -> None:
     if files.unchanged:
         passed = f"{len(files.unchanged):,} files have not changed and were passed over"
         say(f"{passed}; --again reads them once more")
+
+
+@final
+class _SurpriseLines:
+    """Puts blocks together to sentences again, and prints each with its surprise, as JSON."""
+
+    def __init__(self, splitter: "Splitter") -> None:
+        from unbounded.evaluation.metrics import OnlineQuantile
+
+        self._splitter = splitter
+        self._words: list[str] = []
+        self._nats: list[float] = []
+        self._come: deque[Sentence] = deque()
+        self._quantile = OnlineQuantile()
+
+    def noted(self, sentences: "Iterable[Sentence]") -> "Iterator[Sentence]":
+        """The same sentences, of which it is noted where they stand."""
+        for sentence in sentences:
+            self._come.append(sentence)
+            yield sentence
+
+    def add(self, reading: "Reading") -> None:
+        """Take in a block; whole sentences are printed."""
+        from unbounded.corpus import SENTENCE_END
+
+        for word, prob in zip(reading.words, reading.prob.tolist(), strict=True):
+            self._words.append(word)
+            self._nats.append(-math.log(prob))
+            if word == SENTENCE_END:
+                self._print()
+                self._words, self._nats = [], []
+        sys.stdout.flush()
+
+    def _print(self) -> None:
+        # What was there already is passed over, and not said.
+        while self._come and self._come[0].words != tuple(self._words):
+            self._come.popleft()
+        source = self._come.popleft() if self._come else None
+        written = "".join((source and source.forms) or ()).strip()
+        mean = sum(self._nats) / len(self._nats)
+        most = max(range(len(self._nats)), key=self._nats.__getitem__)
+        quantile = self._quantile.add(mean)
+        figures = {
+            "document": None if source is None else source.document,
+            "line": None if source is None else source.line,
+            "nats": round(mean, 3),
+            "quantile": None if quantile is None else round(quantile, 4),
+            "word": self._splitter.shown(self._words[most]),
+            "word_nats": round(self._nats[most], 3),
+            "text": written or self._splitter.text(self._words[:-1]),
+        }
+        typer.echo(json.dumps(figures, ensure_ascii=False))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unbounded.cli.main import CORES, JsonFile, Threads, app, check_targets
+from unbounded.cli.main import CORES, JsonFile, Threads, app
 from unbounded.console import say, write_json
 from unbounded.errors import CorpusError, SettingError
 
@@ -64,7 +64,6 @@ def rescore(
     )
     from unbounded.presets import set_threads
 
-    check_targets(json_file)
     set_threads(threads)
     rescorer_weights = Weights.parse(weights)
     said: dict[str, str] = _said(references)

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from unbounded.cli.main import CORES, JsonFile, Verbs, app, check_targets
-from unbounded.cli.memory_options import Device
+from unbounded.cli.main import CORES, Device, JsonFile, Verbs, app
 from unbounded.console import say, tell
 
 if TYPE_CHECKING:
@@ -60,9 +59,9 @@ def serve(
     ] = None,
 ) -> None:
     """Serve memories over HTTP, with a page; a line of JSON a request on standard error."""
+    from unbounded.serve.app import chosen_keys
+    from unbounded.serve.app import serve as run
     from unbounded.serve.limits import Limits
-    from unbounded.serve.running import chosen_keys
-    from unbounded.serve.running import serve as run
 
     if engine is not None:
         _check_engine(engine)
@@ -96,7 +95,7 @@ def _check_engine(engine: str) -> None:
 def _model(root: Path, model: Path | None, device: str) -> "Pretrained":
     from unbounded.lm import TransformerConfig, load_model
     from unbounded.lm.model_folder import DEFAULT
-    from unbounded.serve.running import recorded_model
+    from unbounded.serve.app import recorded_model
 
     return load_model(model or recorded_model(root) or DEFAULT, TransformerConfig(device=device))
 
@@ -123,7 +122,6 @@ def add(
     """Make a key; its token is printed now and never again."""
     from unbounded.serve.keys import Keys
 
-    check_targets(json_file)
     key, token = Keys(root).add(label, memory or [], "write" if write else "read")
     if json_file != "-":
         say(f"key {key.id} may {key.right} {', '.join(key.memories)}; keep the token, it is:")
@@ -135,7 +133,6 @@ def list_keys(root: Root, json_file: JsonFile = None) -> None:
     """Say which keys there are; their tokens are not kept."""
     from unbounded.serve.keys import Keys
 
-    check_targets(json_file)
     there = Keys(root)
     keys = there.all()
     lines = [

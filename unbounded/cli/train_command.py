@@ -13,7 +13,6 @@ from unbounded.cli.main import (
     Texts,
     Threads,
     app,
-    check_targets,
     say_damage,
     size,
     stoppable,
@@ -35,7 +34,6 @@ def demo(
     from unbounded.evaluation.report import text_table, write_report
     from unbounded.presets import set_threads
 
-    check_targets(json_file)
     set_threads(threads)
     out.mkdir(parents=True, exist_ok=True)
     figures: dict[str, Any] = {}
@@ -114,7 +112,6 @@ def train(
     from unbounded.lm.devices import device_named
     from unbounded.presets import set_threads
 
-    check_targets(json_file)
     device_named(device)
     set_threads(threads)
     network = NetworkConfig(cell, units, tuple(parse_size(part) for part in cutoffs.split(",")))

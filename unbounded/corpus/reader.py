@@ -1,6 +1,7 @@
 """Files to lines: streamed in order, in constant memory, whatever the files hold."""
 
 import codecs
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -8,8 +9,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import final
 
-from unbounded.corpus.formats import PDF, Numbered, ending, longest_line, pdf_text, text_of
-from unbounded.corpus.plain_text import PROBED, refuse_binary, why_not_text
+from unbounded.corpus.formats import (
+    PDF,
+    PROBED,
+    Numbered,
+    ending,
+    longest_line,
+    pdf_text,
+    refuse_binary,
+    text_of,
+    why_not_text,
+)
 from unbounded.corpus.sources import STDIN, Source, find_sources, read_chunks
 from unbounded.errors import CorpusError, SettingError
 
@@ -237,3 +247,27 @@ def _refuse_wide(source: Source, start: bytes) -> None:
             f"{source.name} is UTF-16 or UTF-32; UTF-8 is needed; convert it with: "
             "iconv -f UTF-16 -t UTF-8"
         )
+
+
+AT_ONCE = 1 << 16
+
+
+def batches(file: int, document: str) -> Iterator[list[Line]]:
+    """The lines that have come since the last batch, at least one; ends with the pipe.
+
+    Broken UTF-8 is read as U+FFFD. A last line without an end is a line.
+    """
+    decoder = codecs.getincrementaldecoder("utf-8-sig")("replace")
+    rest, number = "", 1
+    while True:
+        data = os.read(file, AT_ONCE)
+        text = decoder.decode(data, final=not data)
+        refuse_binary(document, text)
+        *whole, rest = (rest + text).split("\n")
+        if not data and rest:
+            whole.append(rest)
+        if whole:
+            yield [Line(document, number + i, text) for i, text in enumerate(whole)]
+            number += len(whole)
+        if not data:
+            return

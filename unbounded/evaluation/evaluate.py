@@ -23,7 +23,7 @@ from unbounded.corpus import (
     write_lines,
 )
 from unbounded.datastore import Datastore
-from unbounded.errors import CorpusError, SettingError
+from unbounded.errors import CorpusError, SettingError, check_settings
 from unbounded.evaluation.evaluation import Evaluation
 from unbounded.evaluation.metrics import FrequencyBuckets
 from unbounded.evaluation.rows import USUAL, Row, Watcher, experts_of, make_rows
@@ -64,9 +64,7 @@ class EvaluationConfig:
         if self.mixture not in ("online", "fixed", "both"):
             raise SettingError(f"mixture {self.mixture!r} is unknown; use online, fixed or both")
         check_oov(self.oov)
-        for name in ("block", "every"):
-            if getattr(self, name) < 1:
-                raise SettingError(f"{name} is {getattr(self, name)}; it must be at least 1")
+        check_settings(self, least_one="block every")
 
 
 def evaluate(
@@ -143,7 +141,9 @@ def _evaluate(
     size = None if config.protocol == "open" else len(met)
 
     def new_model() -> OnlineModel:
-        return _unmixed(build_online(model, size, experts, config.memory, config.oov, datastore))
+        # Rows mix for themselves: a mixture of its own would learn for nobody.
+        even = Fixed(np.full(len(experts), 1 / len(experts)))
+        return build_online(model, size, experts, config.memory, config.oov, datastore, even)
 
     online, stream = new_model(), _blocks(model, text, config)
     fitted = 0
@@ -223,12 +223,6 @@ def split_first(blocks: Iterable[Block], tokens: int) -> tuple[list[Block], Iter
 
 def _part(block: Block, part: slice) -> Block:
     return Block(block.words[part], block.documents, block.document[part], block.line[part])
-
-
-def _unmixed(online: OnlineModel) -> OnlineModel:
-    """The same for rows that mix for themselves: a mixture of its own would learn for nobody."""
-    many = len(online.experts)
-    return online.fork(mixture=Fixed(np.full(many, 1 / many)))
 
 
 def _check_texts(

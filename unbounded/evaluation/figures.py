@@ -3,12 +3,13 @@
 import io
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from unbounded.errors import MissingExtra
-from unbounded.evaluation.curves import Checkpoint
+from unbounded.evaluation.evaluation import Checkpoint
 from unbounded.evaluation.rows import Row
 from unbounded.files import write_aside
 from unbounded.lm import Progress
@@ -72,13 +73,21 @@ def require_matplotlib() -> None:
         raise MissingExtra("matplotlib, which draws the curves,", "report") from None
 
 
-def perplexity_svg(checkpoints: Sequence[Checkpoint], rows: Sequence[Row], label: str) -> str:
-    """Each row's perplexity against words read: of late, and so far (faint)."""
+@contextmanager
+def drawing(width: float, height: float, **style: Any) -> Iterator[tuple[Any, Any]]:
+    """A figure and its axes, in inches, as all of ours look."""
     require_matplotlib()
     import matplotlib as mpl
+    from matplotlib.figure import Figure
 
-    with mpl.rc_context(STYLE):
-        figure, axes = _figure()
+    with mpl.rc_context({**STYLE, **style}):
+        figure = Figure(figsize=(width, height), layout="constrained")
+        yield figure, figure.subplots()
+
+
+def perplexity_svg(checkpoints: Sequence[Checkpoint], rows: Sequence[Row], label: str) -> str:
+    """Each row's perplexity against words read: of late, and so far (faint)."""
+    with drawing(6.4, 3.8) as (figure, axes):
         words = [checkpoint.tokens for checkpoint in checkpoints]
         marker = "o" if len(words) < 3 else ""
         for row in rows:
@@ -95,11 +104,7 @@ def perplexity_svg(checkpoints: Sequence[Checkpoint], rows: Sequence[Row], label
 
 def weights_svg(checkpoints: Sequence[Checkpoint], row: Row, label: str) -> str:
     """How a row's weights moved: the share of each expert, stacked, against words read."""
-    require_matplotlib()
-    import matplotlib as mpl
-
-    with mpl.rc_context(STYLE | {"axes.grid": False}):
-        figure, axes = _figure()
+    with drawing(6.4, 3.8, **{"axes.grid": False}) as (figure, axes):
         words = [checkpoint.tokens for checkpoint in checkpoints]
         weights = [checkpoint.points[row.name].weights for checkpoint in checkpoints]
         if len(words) == 1:  # A single point has no area.
@@ -117,10 +122,9 @@ def draw_training(curve: Sequence[Progress], path: Path) -> bool:
         require_matplotlib()
     except MissingExtra:
         return False
-    import matplotlib as mpl
+    from matplotlib.ticker import MaxNLocator
 
-    with mpl.rc_context(STYLE):
-        figure, axes = _figure()
+    with drawing(6.4, 3.8) as (figure, axes):
         epochs = [line.epoch for line in curve]
         for name, color, perplexities in (
             ("training", COLORS["static"], [line.train_perplexity for line in curve]),
@@ -128,7 +132,7 @@ def draw_training(curve: Sequence[Progress], path: Path) -> bool:
         ):
             axes.plot(epochs, list(map(_finite, perplexities)), "o-", color=color, label=name)
         axes.set(xlabel="epoch", ylabel="perplexity")
-        axes.xaxis.set_major_locator(mpl.ticker.MaxNLocator(integer=True))
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         _ratio_scale(axes)
         axes.legend(frameon=False)
         write_figure(figure, path)
@@ -149,13 +153,6 @@ def write_figure(figure: Any, path: Path) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     write_aside(path, write)
     return path
-
-
-def _figure() -> tuple[Any, Any]:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6.4, 3.8), layout="constrained")
-    return figure, figure.subplots()
 
 
 def _finite(value: float | None) -> float:

@@ -13,9 +13,8 @@ from unbounded.evaluation import tables
 from unbounded.evaluation.evaluation import Evaluation
 from unbounded.evaluation.figures import perplexity_svg, weights_svg
 from unbounded.evaluation.metrics import BANDS
-from unbounded.evaluation.rows import TITLES, Row, experts_of
+from unbounded.evaluation.rows import TITLES, Gain, Row, experts_of
 from unbounded.evaluation.tables import Entry, Grid, Line, Part, change, minus, plain
-from unbounded.evaluation.whole_words import Gain
 from unbounded.files import write_text_aside
 
 GAINS = 20

@@ -12,7 +12,6 @@ from unbounded.lm.adapted_head import AdaptedHead as AdaptedHead
 from unbounded.lm.adapted_head import SharedHead as SharedHead
 from unbounded.lm.language_model import HeadedModel as HeadedModel
 from unbounded.lm.language_model import LanguageModel as LanguageModel
-from unbounded.lm.language_model import Shortlist as Shortlist
 from unbounded.lm.model_folder import Pretrained as Pretrained
 from unbounded.lm.model_folder import from_transformers as from_transformers
 from unbounded.lm.model_folder import load_model as load_model

@@ -13,7 +13,7 @@ from typing import final
 import numpy as np
 
 from unbounded import _native
-from unbounded.errors import SettingError
+from unbounded.errors import check_settings
 from unbounded.lm.language_model import HeadedModel, LanguageModel, Shortlist
 from unbounded.shapes import Float
 from unbounded.types import Hidden, Ids, Probs, State
@@ -39,12 +39,7 @@ class AdaptedConfig:
     """Added to the root of Adagrad's sums, so that the first steps are small."""
 
     def __post_init__(self) -> None:
-        for name in ("every", "rank"):
-            if getattr(self, name) < 1:
-                raise SettingError(f"{name} is {getattr(self, name)}; it must be at least 1")
-        for name in ("learning_rate", "calm"):
-            if not getattr(self, name) > 0:
-                raise SettingError(f"{name} is {getattr(self, name)}; it must be above 0")
+        check_settings(self, least_one="every rank", above_zero="learning_rate calm")
 
 
 @final

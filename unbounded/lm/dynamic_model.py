@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from unbounded import _native
-from unbounded.errors import SettingError
+from unbounded.errors import check_settings
 from unbounded.lm.pytorch import Encoder, TorchModel, dense_weights, learn_words
 from unbounded.lm.recurrent import RecurrentModel
 from unbounded.types import Hidden, Ids, Probs, State
@@ -29,11 +29,7 @@ class DynamicConfig:
     """Added to the root of Adagrad's sums, so that the first steps are small."""
 
     def __post_init__(self) -> None:
-        if self.segment < 1:
-            raise SettingError(f"segment is {self.segment}; it must be at least 1")
-        for name in ("learning_rate", "calm"):
-            if not getattr(self, name) > 0:
-                raise SettingError(f"{name} is {getattr(self, name)}; it must be above 0")
+        check_settings(self, least_one="segment", above_zero="learning_rate calm")
 
 
 @final

@@ -153,6 +153,10 @@ def load_model(
     return Pretrained(lm, vocabulary, tokenizer, config, curve, text, Path(path))
 
 
+load = load_model
+"""By its public name."""
+
+
 def from_transformers(
     network: Any,
     tokenizer: Any,

@@ -9,11 +9,11 @@ import numpy as np
 
 from unbounded import _native
 from unbounded.corpus import Vocabulary
-from unbounded.derived import derived
 from unbounded.errors import SettingError
 from unbounded.lm.language_model import LanguageModel
 from unbounded.lm.recurrent import RecurrentModel
 from unbounded.shapes import Float, Int
+from unbounded.states import derived
 from unbounded.types import Hidden, Ids, Probs, State
 
 OOV_READINGS = ("characters", "unk")

@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from unbounded.lm.devices import hold_torch
 from unbounded.lm.language_model import LanguageModel
-from unbounded.lm.network_threads import hold_torch
 from unbounded.lm.recurrent import RecurrentModel
 from unbounded.lm.settings import NetworkConfig
 from unbounded.shapes import Float

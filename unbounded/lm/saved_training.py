@@ -26,7 +26,7 @@ from unbounded.corpus import (
 )
 from unbounded.errors import ModelError, SettingError, TrainingError
 from unbounded.files import parse_json, write_text_aside
-from unbounded.lm.devices import device_named
+from unbounded.lm.devices import device_named, training_threads
 from unbounded.lm.model_folder import (
     CONFIG,
     CURVE,
@@ -38,7 +38,6 @@ from unbounded.lm.model_folder import (
     Pretrained,
     load_model,
 )
-from unbounded.lm.network_threads import training_threads
 from unbounded.lm.prepared_text import TrainingText, training_text
 from unbounded.lm.saved_arrays import (
     checksum,

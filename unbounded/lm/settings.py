@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from itertools import pairwise
 
-from unbounded.errors import SettingError
+from unbounded.errors import SettingError, check_settings
 
 CELLS = ("lstm", "gru", "elman")
 
@@ -31,8 +31,7 @@ class NetworkConfig:
     def __post_init__(self) -> None:
         if self.cell not in CELLS:
             raise SettingError(f"cell {self.cell!r} is unknown; use {', '.join(CELLS)}")
-        if self.units < 1:
-            raise SettingError(f"units is {self.units}; it must be at least 1")
+        check_settings(self, least_one="units")
         ends = self.cutoffs
         if not ends or ends[0] < 1 or any(a >= b for a, b in pairwise(ends)):
             raise SettingError(
@@ -104,12 +103,8 @@ class TrainingConfig:
     seed: int = 1
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "bptt", "streams", "patience"):
-            if getattr(self, name) < 1:
-                raise SettingError(f"{name} is {getattr(self, name)}; it must be at least 1")
-        for name in ("learning_rate", "clip"):
-            if not getattr(self, name) > 0:
-                raise SettingError(f"{name} is {getattr(self, name)}; it must be above 0")
+        whole = "epochs bptt streams patience"
+        check_settings(self, least_one=whole, above_zero="learning_rate clip")
         for name in ("dropout", "unknown"):
             if not 0 <= getattr(self, name) < 1:
                 raise SettingError(f"{name} is {getattr(self, name)}; it must be in [0, 1)")

@@ -5,7 +5,7 @@ from unbounded.memory.backend import Finding as Finding
 from unbounded.memory.budget import Budget as Budget
 from unbounded.memory.file_reading import FilesRead as FilesRead
 from unbounded.memory.memory import Memory as Memory
-from unbounded.memory.names import checked_name as checked_name
+from unbounded.memory.opening import checked_name as checked_name
 from unbounded.memory.opening import open as open
 from unbounded.memory.prediction import Guess as Guess
 from unbounded.memory.prediction import Passage as Passage

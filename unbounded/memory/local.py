@@ -22,11 +22,20 @@ from unbounded.memory.backend import (
 )
 from unbounded.memory.budget import FEWEST, Budget, Cost
 from unbounded.memory.checkpointing import Checkpointing, read_again
-from unbounded.memory.cutting import enlarged, fitting_blocks, kept_since, labels, runs_of
 from unbounded.memory.forgetting import Choice, chosen, files_left
 from unbounded.memory.integrity import check, stats, timestamp
 from unbounded.memory.learned import LearnedState
-from unbounded.memory.log_contents import contexts, documents, rows, words_of
+from unbounded.memory.log_contents import (
+    contexts,
+    documents,
+    enlarged,
+    fitting_blocks,
+    kept_since,
+    labels,
+    rows,
+    runs_of,
+    words_of,
+)
 from unbounded.model import OnlineModel, Reading
 from unbounded.presets import MemoryConfig, Recipe
 from unbounded.store import Snapshot, Store, TextLog

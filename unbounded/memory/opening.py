@@ -1,5 +1,9 @@
-"""Opening a memory, or making one: in this process, on disk or on shards, for one model."""
+"""Opening a memory, or making one: in this process, on disk or on shards, for one model.
 
+Names of memories are for whoever keeps several in one folder and lets others choose them.
+"""
+
+import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -300,3 +304,26 @@ def _budget(folder: Path, about: dict[str, Any], asked: Budget | None) -> Budget
             "another memory"
         )
     return had
+
+
+PATTERN = r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$"
+"""Letters, digits, `-` and `_`, and single dots between them."""
+
+LONGEST = 64
+
+_NAME = re.compile(PATTERN.strip("^$"))
+
+
+def checked_name(name: str) -> str:
+    """The name, if it can only be that of a folder just below: never one above, hidden or nested.
+
+    >>> checked_name("notes-2026.v2")
+    'notes-2026.v2'
+    """
+    if len(name) > LONGEST or not _NAME.fullmatch(name):
+        shown = name if len(name) <= LONGEST else name[:LONGEST] + "…"
+        raise SettingError(
+            f"{shown!r} is no name for a memory; use up to {LONGEST} letters, digits, '-', '_' and "
+            "single '.' between them"
+        )
+    return name

@@ -100,17 +100,13 @@ def generate(
     """
     random = np.random.default_rng(sampling.seed)
     sentence = since_sentence(before)
-    words: list[str] = []
+    words = list(before)
     text, told = "", 0
     held: list[Piece] = []
-    version: object = None
-    for number in range(sampling.max_words):
-        if version != (version := source.version):
-            model = after(source.online, [*before, *words])
-        probs = model.predict().dense(len(model.vocabulary))[0]
+    for number, (model, probs) in enumerate(steps(source, words)):
         drawn = sampling.draw(probs, random)
         words += model.vocabulary.decode(np.array([drawn]))
-        shown = [word[:SHOWN] for word in words]
+        shown = [word[:SHOWN] for word in words[len(before) :]]
         now = _as_text(splitter, sentence, shown, spaced=spaced)
         log_prob = float(np.log(probs[drawn]))
 
@@ -127,6 +123,18 @@ def generate(
         while held and _safe(text, told + len(held[0].text), sampling.stop):
             told += len(held[0].text)
             yield held.pop(0)
+
+
+def steps(source: Source, words: list[str]) -> Iterator[tuple[OnlineModel, Probs]]:
+    """Behind the words so far, the model and what it says of the next, which is then added to them.
+
+    Between two steps the source may go on learning.
+    """
+    version: object = None
+    while True:
+        if version != (version := source.version):
+            model = after(source.online, words)
+        yield model, model.predict().dense(len(model.vocabulary))[0]
         _, model = model.peek(words[-1:])
 
 

@@ -1,24 +1,35 @@
-"""The service put together: routes, errors, life from start to stop."""
+"""The service put together, from a folder and a model until it is told to stop: routes, errors,
+connections."""
 
 import asyncio
-from collections.abc import AsyncIterator, Collection
+import gc
+import ipaddress
+import resource
+import socket
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import FrameType
+from typing import Any, final
 
+import uvicorn
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from starlette.exceptions import HTTPException
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from unbounded.errors import UnboundedError
+from unbounded.errors import SettingError, StoreError, UnboundedError
 from unbounded.lm import Pretrained
-from unbounded.serve import chat, openai, page, routes, tokens
+from unbounded.memory.opening import recorded
+from unbounded.serve import openai, page, routes, tokens
 from unbounded.serve.keys import Keys
 from unbounded.serve.limits import BodyRefused, Limits
-from unbounded.serve.observing import Observer, ShardWatcher
+from unbounded.serve.observing import Observer, ShardWatcher, silence_others
 from unbounded.serve.refusals import Refused, from_library
 from unbounded.serve.registry import Registry
 from unbounded.serve.security import Guard
+from unbounded.store.layout import NAME, read_about
 from unbounded.version import __version__
 
 ABOUT = """One model, many memories. Read into a memory and it knows; ask, and it teaches nothing.
@@ -69,7 +80,7 @@ def create_app(
         redirect_slashes=False,
     )
     app.state.registry = registry
-    for module in (routes, openai, chat, tokens, page):
+    for module in (routes, openai, tokens, page):
         app.include_router(module.router)
     _add_health(app, registry, watcher)
     _add_errors(app, observer)
@@ -135,3 +146,203 @@ def _add_errors(app: FastAPI, observer: Observer) -> None:
     async def failed(request: Request, error: Exception) -> Response:
         # The guard tells the log and the user.
         raise error
+
+
+LEAST = 16 << 10
+"""Bytes of an answer that must be taken in `Limits.taking` seconds."""
+
+
+@final
+class Connection(H11Protocol):
+    """One connection, checked from time to time: idle, half a request, or an answer nobody takes.
+
+    The server itself bounds only the time between two requests. Of a request that was answered
+    before its end the rest is thrown away for as long as a connection may be idle: to close at once
+    would take the answer from whoever is still sending.
+    """
+
+    def connection_made(self, transport: Any) -> None:
+        """Come in; if the house is full, in the place of whoever has been idle for longest."""
+        super().connection_made(transport)
+        assert isinstance(self.app, Guard)
+        self._limits = self.app.registry.limits
+        self._since = self._moved = self.loop.time()
+        self._left = 0
+        if len(self.connections) > most_connections(self._limits.connections):
+            idle = [one for one in self.connections if isinstance(one, Connection) and one.idle]
+            oldest = min(idle, key=lambda one: one._since)
+            oldest.transport.abort()
+            # Now, and not when it has heard of it: the next may come before that.
+            self.connections.discard(oldest)
+        self._check()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Leave."""
+        self._next.cancel()
+        super().connection_lost(exc)
+
+    def on_response_complete(self) -> None:
+        """From now on the next request is waited for."""
+        self._since = self.loop.time()
+        super().on_response_complete()
+
+    @property
+    def idle(self) -> bool:
+        """Whether no request is being served."""
+        return self.cycle is None or self.cycle.response_complete
+
+    def _check(self) -> None:
+        now, left = self.loop.time(), self.transport.get_write_buffer_size()
+        # While it may be written to, what is left says nothing of what was taken.
+        stands = left and (self.idle or self.flow.write_paused)
+        if not stands or not 0 <= self._left - left < LEAST:
+            self._moved, self._left = now, left
+        limits = self._limits
+        if now - self._moved > limits.taking:
+            self.transport.abort()
+        elif self.idle and not left and now - self._since > limits.idle:
+            self.transport.close()
+        self._next = self.loop.call_later(min(limits.idle, limits.taking) / 4, self._check)
+
+
+def most_connections(wanted: int) -> int:
+    """As many as wanted, and never more than half of the descriptors that the process may have."""
+    return min(wanted, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
+
+
+def server_config(app: Guard) -> uvicorn.Config:
+    """How the server is to run: no forwarded headers, no web sockets, no banner."""
+    return uvicorn.Config(
+        app,
+        http=Connection,
+        ws="none",
+        lifespan="on",
+        interface="asgi3",
+        proxy_headers=False,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=round(app.registry.limits.grace),
+        h11_max_incomplete_event_size=64 << 10,
+    )
+
+
+@final
+class _Server(uvicorn.Server):
+    """Refuses new requests from the moment it is told to stop, while the others end."""
+
+    guard: Guard
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self.guard.registry.ready = False
+        super().handle_exit(sig, frame)
+
+
+def serve(
+    root: Path,
+    model: Pretrained,
+    *,
+    host: str,
+    port: int,
+    limits: Limits = Limits(),
+    threads: int,
+    without_keys: bool = False,
+    hosts: Collection[str] = (),
+    quiet: bool = False,
+    engine: str | None = None,
+    say: Callable[[str], None] = lambda line: None,
+) -> None:
+    """Serve until a signal; what was acknowledged is on disk, and all memories are closed."""
+    root.mkdir(parents=True, exist_ok=True)
+    keys = chosen_keys(root, host, without_keys=without_keys)
+    if keys is not None and keys.on and not keys.all():
+        say(f"no key is left in {root}: {keys.to_open()}")
+    _raise_descriptors()
+    observer = Observer(quiet=quiet)
+    app = create_app(
+        root,
+        model,
+        keys=keys,
+        limits=limits,
+        observer=observer,
+        threads=threads,
+        hosts={host, socket.gethostname(), *hosts},
+        engine=engine,
+    )
+    for name in app.registry.of_other_models():
+        say(f"{name} belongs to another model and is not served; serve it with that one (--model)")
+    listening = _listen(host, port)
+    silence_others()
+    server = _Server(server_config(app))
+    server.guard = app
+    where = listening.getsockname()
+    say(f"http://{host if ':' not in host else f'[{host}]'}:{where[1]}/")
+    observer.log("started", port=where[1], keys=keys is not None and keys.on, threads=threads)
+    # What is there by now stays: no need to go through all of it when an answer has many parts.
+    gc.freeze()
+    server.run(sockets=[listening])
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach it."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def chosen_keys(root: Path, host: str, *, without_keys: bool) -> Keys | None:
+    """The keys, there or to come; None where somebody insists on none."""
+    if without_keys:
+        return None
+    keys = Keys(root, required=not is_loopback(host))
+    if keys.on and not keys.all() and not is_loopback(host):
+        raise SettingError(
+            f"{host} can be reached from elsewhere and {root} has no keys; make one with "
+            f"'unbounded keys add {root}', or say --without-keys"
+        )
+    return keys
+
+
+def _raise_descriptors() -> None:
+    """Have as many descriptors as the system lets us: a connection is one, a memory a few."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = 1 << 16 if hard == resource.RLIM_INFINITY else min(hard, 1 << 16)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
+def recorded_model(root: Path) -> Path | None:
+    """The model that the memories there were made with; None where there are none.
+
+    One of ours is taken where it is found; otherwise the first memory says what to give.
+    """
+    refused: StoreError | None = None
+    for folder in _memories(root):
+        try:
+            return recorded(folder, read_about(folder)["model"]["path"])
+        except StoreError as error:
+            refused = refused or error
+    if refused is not None:
+        raise refused
+    return None
+
+
+def _memories(root: Path) -> list[Path]:
+    folders = sorted(root.iterdir()) if root.is_dir() else []
+    return [folder for folder in folders if (folder / NAME).is_file()]
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+    except OSError as error:
+        listening.close()
+        raise SettingError(
+            f"{host}:{port} cannot be listened at ({error.strerror}); choose another --port"
+        ) from None
+    return listening

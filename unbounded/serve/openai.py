@@ -1,33 +1,35 @@
-"""`/v1/completions` and `/v1/models` as the official client has them: a memory is a model."""
+"""`/v1/completions`, `chat/completions` and `models` as the official client has them.
+
+A memory is a model; a chat is a completion after the template that the model's tokenizer has.
+"""
 
 import secrets
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from itertools import pairwise, repeat
+from dataclasses import replace
 from typing import Any, NoReturn
 
-import numpy as np
 from fastapi import APIRouter
 from fastapi.responses import Response
 
-from unbounded.corpus import Splitter
+from unbounded.errors import ModelError
+from unbounded.lm.subwords import chat_ends, chat_words
 from unbounded.memory import Piece, SamplingParams, generate
-from unbounded.memory.sampling import SHOWN, Source, after, follows_space, since_sentence, top_texts
+from unbounded.memory.sampling import Source
 from unbounded.serve import openai_schemas as schemas
-from unbounded.serve.answers import score_blocks, tokenized
 from unbounded.serve.limits import Limits
 from unbounded.serve.refusals import Refused
 from unbounded.serve.registry import Registry
 from unbounded.serve.schemas import refusals
 from unbounded.serve.security import Context, Name
 from unbounded.serve.streaming import begin_pieces, json_answer, streamed
-from unbounded.serve.tokens import ByteFallback
+from unbounded.serve.tokens import ByteFallback, Prompt
 from unbounded.store.layout import NAME
 
 router = APIRouter(prefix="/v1", tags=["as the official client has it"])
 
-DEFAULT_TOKENS = 16
+DEFAULT_TOKENS, CHAT_TOKENS = 16, 256
+"""Words that are written where nobody says how many; a reply ends by itself."""
 
 
 @router.get("/models", response_model=schemas.Models, responses=refusals())
@@ -38,7 +40,7 @@ async def list_models(context: Context) -> Any:
     return {"object": "list", "data": [_model(registry, name) for name in names]}
 
 
-@router.get("/models/{name}", response_model=schemas.Model, responses=refusals(404, named=True))
+@router.get("/models/{name}", response_model=schemas.Model, responses=refusals(named=True))
 async def model(name: Name, context: Context) -> Any:
     """One of them."""
     if name not in context.registry.names():
@@ -50,17 +52,41 @@ async def model(name: Name, context: Context) -> Any:
     "/completions",
     response_model=schemas.Completion,
     response_model_exclude_unset=True,
-    responses=refusals(404, 413, 415, body=True, streams=True),
+    responses=refusals(404, body=True, streams=True),
 )
 async def completions(body: schemas.CompletionRequest, context: Context) -> Response:
     """Go on after a prompt, or score it (`echo`, `logprobs`, `max_tokens` 0)."""
     registry = context.registry
-    context.log["memory"] = body.model
-    context.key.require(body.model, "read")
+    _check_right(body, context)
     _check(registry.limits, body)
     prompts = await registry.pool.run(lambda: _prompts(registry, body))
     _check_words(registry.limits, body, prompts)
-    request = _Request(registry, body, prompts)
+    return await _answered(_Completions(registry, body, prompts), body, context)
+
+
+@router.post(
+    "/chat/completions",
+    response_model=schemas.ChatCompletion,
+    responses=refusals(404, body=True, streams=True),
+)
+async def chat(body: schemas.ChatRequest, context: Context) -> Response:
+    """Reply to a conversation; for models with a chat template, others say what is supported."""
+    registry = context.registry
+    _check_right(body, context)
+    registry.check_there(body.model)
+    conversation = await registry.pool.run(lambda: _Conversation(registry, body))
+    return await _answered(conversation, body, context)
+
+
+def _check_right(body: schemas.Request, context: Context) -> None:
+    context.log["memory"] = body.model
+    context.key.require(body.model, "read")
+
+
+async def _answered(
+    request: "_Completions | _Conversation", body: schemas.Request, context: Context
+) -> Response:
+    registry = context.registry
     events = await begin_pieces(registry, body.model, request.chunks)
     if body.stream:
         return streamed(events)
@@ -73,91 +99,6 @@ async def completions(body: schemas.CompletionRequest, context: Context) -> Resp
 def _model(registry: Registry, name: str) -> dict[str, Any]:
     created = int((registry.root / name / NAME).stat().st_mtime)
     return {"id": name, "object": "model", "created": created, "owned_by": "unbounded"}
-
-
-# Prompts: text or tokens.
-
-
-@dataclass(frozen=True)
-class Prompt:
-    """Words, and the piece of the prompt that each is; `last` says with which token each ends.
-
-    A word that falls back to bytes takes several tokens: all of its surprise is on the last.
-    """
-
-    words: list[str]
-    pieces: list[str]
-    last: list[int]
-    tokens: int
-    spaced: bool
-    blank: str = ""
-    """The whole of a prompt that has no word in it."""
-
-    @staticmethod
-    def of_text(text: str, tokenizer: Splitter) -> "Prompt":
-        """A text that goes on."""
-        spans = tokenized(text, tokenizer, ended=False)
-        count, spaced = len(spans.words), follows_space(text, tokenizer)
-        blank = "" if count else text
-        return Prompt(spans.words, spans.pieces(), list(range(count)), count, spaced, blank)
-
-    @staticmethod
-    def of_tokens(tokens: list[int], bytes_of: ByteFallback, tokenizer: Splitter) -> "Prompt":
-        """Words that were sent as tokens."""
-        words, last = bytes_of.decode(tokens)
-        text = tokenizer.text(words)
-        ends = tokenized(text, tokenizer, ended=False).ends
-        # Where the text splits into other words than it was made of, the first piece is all of it.
-        if len(ends) != len(words):
-            ends = [len(text)] * len(words)
-        pieces = [text[start:end] for start, end in pairwise([0, *ends])]
-        return Prompt(words, pieces, last, len(tokens), follows_space(text, tokenizer))
-
-    def echo(self, source: Source, splitter: Splitter, top: int) -> Iterator[Piece]:
-        """The prompt's tokens, each with how likely it was, and the likeliest others."""
-        at, nothing = 0, Piece("", 0.0, {"": 0.0} if top else {})
-        for (log_prob, best), piece, last in zip(
-            *(_log_probs(source, splitter, self.words, self.pieces, top), self.pieces, self.last),
-            strict=True,
-        ):
-            yield from repeat(nothing, last - at)
-            at = last + 1
-            yield Piece(piece, log_prob, best)
-        # Behind the last word: white space, or tokens that make none.
-        if self.blank:
-            yield replace(nothing, text=self.blank)
-        yield from repeat(nothing, self.tokens - at)
-
-
-def _log_probs(
-    source: Source, splitter: Splitter, words: list[str], pieces: list[str], top: int
-) -> Iterator[tuple[float, dict[str, float]]]:
-    if not top:
-        for reading in list(score_blocks(source.online, words)):
-            for log_prob in np.log(reading.prob).tolist():
-                yield log_prob, {}
-        return
-    # What else was likely depends on the step, so that it must be asked for step by step. Between
-    # two steps the memory may have learned; what it says of the next is what it knows then.
-    version: object = None
-    for step, word in enumerate(words):
-        if version != (version := source.version):
-            model = after(source.online, words[:step])
-        probs = model.predict().dense(len(model.vocabulary))[0]
-        number = int(model.ids([word])[0][0])
-        reading, then = model.peek([word])
-        # From the same row as the likeliest: whoever compares the two finds them equal.
-        prob = probs[number] if number < len(probs) else reading.prob[0]
-        before = since_sentence(words[:step])
-        at = len(splitter.text(before))
-
-        def instead(word: str, before: list[str] = before, at: int = at) -> str:
-            return splitter.text([*before, word[:SHOWN]])[at:]
-
-        log_prob = float(np.log(prob))
-        best = top_texts(model, probs, top, number, pieces[step], instead)
-        yield log_prob, {pieces[step]: log_prob} | best
-        model = then
 
 
 def _given(body: schemas.CompletionRequest) -> list[Any]:
@@ -211,10 +152,7 @@ def _max_tokens(body: schemas.CompletionRequest) -> int:
     return DEFAULT_TOKENS if body.max_tokens is None else body.max_tokens
 
 
-def sampling(
-    body: schemas.CompletionRequest | schemas.ChatRequest, words: int, top: int
-) -> SamplingParams:
-    """How so many words are drawn, with the likeliest named."""
+def _sampling(body: schemas.Request, words: int, top: int) -> SamplingParams:
     stop = body.stop or []
     return SamplingParams(
         words,
@@ -226,13 +164,13 @@ def sampling(
     )
 
 
-def shell(prefix: str, kind: str, model: str) -> dict[str, Any]:
+def _shell(prefix: str, kind: str, model: str) -> dict[str, Any]:
     """What all chunks of an answer have in common."""
     name = f"{prefix}-{secrets.token_hex(12)}"
     return {"id": name, "object": kind, "created": int(time.time()), "model": model}
 
 
-def usage(read: int, written: int) -> dict[str, int]:
+def _usage(read: int, written: int) -> dict[str, int]:
     """How many words there were."""
     return {
         "prompt_tokens": read,
@@ -241,8 +179,8 @@ def usage(read: int, written: int) -> dict[str, int]:
     }
 
 
-class _Request:
-    """One request, and its answer in chunks or whole."""
+class _Completions:
+    """Prompts to go on with, and the answer in chunks or whole."""
 
     def __init__(
         self, registry: Registry, body: schemas.CompletionRequest, prompts: list[Prompt]
@@ -253,13 +191,13 @@ class _Request:
         self._choices = body.best_of or body.n or 1
         self._mean: dict[int, float] = {}
         """Of each choice, the mean log-probability of its words."""
-        self._shell = shell("cmpl", "text_completion", body.model)
+        self._shell = _shell("cmpl", "text_completion", body.model)
 
     def chunks(self, source: Source) -> Iterator[dict[str, Any]]:
         """A chunk a token; the last says how many there were, if that is wanted."""
         body, written = self._body, 0
         words = _max_tokens(body)
-        drawing = sampling(body, words, body.logprobs or 0) if words else None
+        drawing = _sampling(body, words, body.logprobs or 0) if words else None
         for number, prompt in enumerate(self._prompts):
             for index in range(number * self._choices, (number + 1) * self._choices):
                 offset = 0
@@ -283,7 +221,7 @@ class _Request:
                 self._mean[index] = total / (written - before)
         if not body.stream or (body.stream_options or {}).get("include_usage"):
             read = sum(prompt.tokens for prompt in self._prompts)
-            yield self._shell | {"choices": [], "usage": usage(read, written)}
+            yield self._shell | {"choices": [], "usage": _usage(read, written)}
 
     def _chunk(self, index: int, piece: Piece, offset: int | None) -> dict[str, Any]:
         probs: dict[str, Any] | None = None
@@ -336,3 +274,76 @@ class _Request:
             "logprobs": probs,
             "finish_reason": parts[-1]["finish_reason"],
         }
+
+
+class _Conversation:
+    """A conversation to reply to, and the answer in chunks or whole."""
+
+    def __init__(self, registry: Registry, body: schemas.ChatRequest) -> None:
+        limits, self._tokenizer = registry.limits, registry.model.tokenizer
+        messages = [{"role": one.role, "content": one.text} for one in body.messages]
+        if sum(len(one["content"]) for one in messages) > limits.ask:
+            raise Refused(
+                413, "too_long", f"messages of more than {limits.ask:,} characters in all"
+            )
+        try:
+            self._words = chat_words(self._tokenizer, messages)
+        except ModelError as error:
+            raise Refused(422, "no_chat_template", str(error)) from None
+        self._body = body
+        words = body.max_completion_tokens or body.max_tokens or CHAT_TOKENS
+        top = (body.top_logprobs or 1) if body.logprobs else 0
+        drawing = _sampling(body, words, top)
+        self._drawing = replace(drawing, stop=drawing.stop + chat_ends(self._tokenizer))
+        self._shell = _shell("chatcmpl", "chat.completion.chunk", body.model)
+
+    def chunks(self, source: Source) -> Iterator[dict[str, Any]]:
+        """A chunk a word; the last says how many there were, if that is wanted."""
+        body, written = self._body, 0
+        for index in range(body.n or 1):
+            yield self._chunk(index, {"role": "assistant", "content": ""})
+            assert self._drawing.seed is not None
+            drawn = replace(self._drawing, seed=self._drawing.seed + index)
+            for piece in generate(source, self._tokenizer, self._words, drawn):
+                written += 1
+                yield self._chunk(index, {"content": piece.text}, piece)
+        if not body.stream or (body.stream_options or {}).get("include_usage"):
+            yield self._shell | {"choices": [], "usage": _usage(len(self._words), written)}
+
+    def _chunk(
+        self, index: int, delta: dict[str, str], piece: Piece | None = None
+    ) -> dict[str, Any]:
+        probs = None
+        if self._body.logprobs and piece is not None:
+            likeliest = piece.top if self._body.top_logprobs else {}
+            probs = {
+                "content": [
+                    _token(piece.text, piece.log_prob)
+                    | {"top_logprobs": [_token(*one) for one in likeliest.items()]}
+                ]
+            }
+        finish = None if piece is None else piece.finish
+        choice = {"index": index, "delta": delta, "logprobs": probs, "finish_reason": finish}
+        return self._shell | {"choices": [choice]}
+
+    def joined(self, chunks: list[dict[str, Any]]) -> dict[str, Any]:
+        """All chunks as one answer."""
+        parts = [part for chunk in chunks for part in chunk["choices"]]
+        choices = []
+        for index in range(self._body.n or 1):
+            mine = [part for part in parts if part["index"] == index]
+            text = "".join(part["delta"]["content"] for part in mine)
+            told = [one for part in mine if part["logprobs"] for one in part["logprobs"]["content"]]
+            choices.append(
+                {
+                    "index": index,
+                    "message": {"role": "assistant", "content": text, "refusal": None},
+                    "logprobs": {"content": told, "refusal": None} if self._body.logprobs else None,
+                    "finish_reason": mine[-1]["finish_reason"],
+                }
+            )
+        return {**chunks[-1], "object": "chat.completion", "choices": choices}
+
+
+def _token(text: str, log_prob: float) -> dict[str, Any]:
+    return {"token": text, "logprob": log_prob, "bytes": list(text.encode())}

@@ -39,10 +39,26 @@ Unsupported = Annotated[
 ]
 
 
-class CompletionRequest(BaseModel):
-    """As the official client sends it; a memory is a model."""
+class Request(BaseModel):
+    """What both kinds of request have; a memory is a model."""
 
     model: Name
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = 1.0
+    top_p: Annotated[float, Field(gt=0, le=1)] | None = 1.0
+    n: Annotated[int, Field(ge=1, le=8)] | None = 1
+    stop: Stop = None
+    seed: Seed | None = None
+    stream: bool | None = False
+    stream_options: dict[str, Any] | None = None
+    user: str | None = None
+    presence_penalty: Unsupported = None
+    frequency_penalty: Unsupported = None
+    logit_bias: Unsupported = None
+
+
+class CompletionRequest(Request):
+    """As the official client sends it; a memory is a model."""
+
     prompt: (
         Annotated[str, Field(pattern=TEXT, examples=["The zorble"])]
         | Prompts
@@ -50,23 +66,12 @@ class CompletionRequest(BaseModel):
         | TokenPrompts
     ) = ""
     max_tokens: Annotated[int, Field(ge=0, le=256)] | None = 16
-    temperature: Annotated[float, Field(ge=0, le=2)] | None = 1.0
-    top_p: Annotated[float, Field(gt=0, le=1)] | None = 1.0
-    n: Annotated[int, Field(ge=1, le=8)] | None = 1
     logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
     echo: bool | None = False
-    stop: Stop = None
-    seed: Seed | None = None
-    stream: bool | None = False
-    stream_options: dict[str, Any] | None = None
-    user: str | None = None
     best_of: Annotated[int, Field(ge=1, le=8)] | None = Field(
         None, description="So many are written, and the `n` likeliest a word are answered."
     )
     suffix: Unsupported = None
-    presence_penalty: Unsupported = None
-    frequency_penalty: Unsupported = None
-    logit_bias: Unsupported = None
 
     @model_validator(mode="after")
     def _check_best_of(self) -> "CompletionRequest":
@@ -154,26 +159,14 @@ class Message(BaseModel):
         return "".join(part.text for part in self.content)
 
 
-class ChatRequest(BaseModel):
+class ChatRequest(Request):
     """A conversation, as the official client sends it; a memory is a model."""
 
-    model: Name
     messages: Annotated[list[Message], Field(min_length=1, max_length=256, fail_fast=True)]
     max_completion_tokens: Annotated[int, Field(ge=1, le=256)] | None = None
     max_tokens: Annotated[int, Field(ge=1, le=256)] | None = Field(None, description="Older name.")
-    temperature: Annotated[float, Field(ge=0, le=2)] | None = 1.0
-    top_p: Annotated[float, Field(gt=0, le=1)] | None = 1.0
-    n: Annotated[int, Field(ge=1, le=8)] | None = 1
     logprobs: bool | None = False
     top_logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
-    stop: Stop = None
-    seed: Seed | None = None
-    stream: bool | None = False
-    stream_options: dict[str, Any] | None = None
-    user: str | None = None
-    presence_penalty: Unsupported = None
-    frequency_penalty: Unsupported = None
-    logit_bias: Unsupported = None
     tools: Unsupported = None
     functions: Unsupported = None
     response_format: Annotated[None, BeforeValidator(_only_text)] = Field(

@@ -13,8 +13,9 @@ from pydantic import (
 )
 
 from unbounded.errors import SettingError
+from unbounded.memory import Document, Guess
 from unbounded.memory.integrity import timestamp
-from unbounded.memory.names import LONGEST, PATTERN
+from unbounded.memory.opening import LONGEST, PATTERN
 from unbounded.serve.refusals import STATUSES
 
 TEXT = r"^[^\x00]*$"
@@ -74,10 +75,11 @@ def refusals(
     *more: int, named: bool = False, body: bool = False, streams: bool = False
 ) -> dict[int | str, dict[str, Any]]:
     """The answers of a route beside the good one."""
-    extra = (408, 422) if body else (422,) if named else ()
+    more += (408, 413, 415, 422) if body else ()
+    more += (404, 422) if named else ()
     found: dict[int | str, dict[str, Any]] = {
         status: {"model": Error, "description": STATUSES[status][1]}
-        for status in sorted({400, 401, 403, 405, 429, 500, 503, *extra, *more})
+        for status in sorted({400, 401, 403, 405, 429, 500, 503, *more})
     }
     if streams:
         found[200] = {
@@ -121,14 +123,6 @@ class Stats(BaseModel):
     forgotten: int
     bytes: int
     words_by_day: dict[str, int]
-
-
-class Document(BaseModel):
-    """Something that was read, and how much of it is left."""
-
-    name: str
-    words: int
-    time: datetime
 
 
 class Documents(BaseModel):
@@ -222,29 +216,6 @@ class PredictRequest(Body):
     word: (
         Annotated[str, Field(pattern=r"^[^\s\x00]+$", max_length=1000, examples=["ate"])] | None
     ) = Field(None, description="A word to explain beside the likeliest.")
-
-
-class Passage(BaseModel):
-    """A place that was read and speaks for a word."""
-
-    word: str
-    weight: float
-    document: str
-    line: int
-    time: datetime
-    text: str
-    start: int = Field(description="Where the word begins in the text.")
-    end: int
-
-
-class Guess(BaseModel):
-    """A word, how likely it is, each expert's share in that, and what speaks for it."""
-
-    word: str
-    prob: float
-    shares: dict[str, float]
-    sources: list[Passage]
-    written: str = Field(description="The word as it was written; a line feed ends a sentence.")
 
 
 class PredictAnswer(BaseModel):

@@ -11,7 +11,7 @@ from fastapi import Depends, Path, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from unbounded.memory.names import LONGEST, PATTERN
+from unbounded.memory.opening import LONGEST, PATTERN
 from unbounded.serve.keys import ANYBODY, Key, Keys
 from unbounded.serve.limits import InFlight, RequestBody, ResponseSender
 from unbounded.serve.refusals import Refused, busy, from_library, stopping

@@ -1,10 +1,12 @@
-"""Words as tokens, for clients that send those: `/tokenize`, `/detokenize`, `/tokenizer_info`.
+"""Words as tokens, and prompts of both: `/tokenize`, `/detokenize`, `/tokenizer_info`.
 
 A word of the network is its id. Any other falls back to bytes: a number that says so, its bytes,
 and a number that ends it. So a token is a token whatever a memory has learned meanwhile.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise, repeat
 from typing import Annotated, Any, final
 
 import numpy as np
@@ -12,10 +14,13 @@ from fastapi import APIRouter
 from fastapi.responses import Response
 from pydantic import BaseModel, Field
 
-from unbounded.corpus import SENTENCE_END, Vocabulary
+from unbounded.corpus import SENTENCE_END, Splitter, Vocabulary
 from unbounded.corpus.tokenizer import LONGEST
 from unbounded.lm import Pretrained
-from unbounded.serve.answers import tokenized
+from unbounded.memory import Piece
+from unbounded.memory.readings import peeked
+from unbounded.memory.sampling import SHOWN, Source, follows_space, since_sentence, steps, top_texts
+from unbounded.model import OnlineModel, Reading
 from unbounded.serve.limits import Limits
 from unbounded.serve.refusals import Refused
 from unbounded.serve.schemas import TEXT, Token, refusals
@@ -25,6 +30,9 @@ from unbounded.serve.streaming import json_answer
 router = APIRouter(tags=["tokens"])
 
 BYTES = 256
+
+BLOCK = 512
+"""Words that are scored at once."""
 
 END = "\x03"
 """How a client writes a sentence end by name: the character for the end of a text, which no text
@@ -109,6 +117,140 @@ def _word(data: bytearray) -> str:
     return word or "\ufffd"
 
 
+@dataclass(frozen=True)
+class Spans:
+    """The words of a text, and the first character of each and the one after its last."""
+
+    text: str
+    words: list[str]
+    starts: list[int]
+    ends: list[int]
+
+    def pieces(self) -> list[str]:
+        """The text cut behind each word; put together again it is the text."""
+        cuts = [0, *self.ends[:-1], len(self.text)] if self.words else []
+        return [self.text[start:end] for start, end in pairwise(cuts)]
+
+
+def tokenized(text: str, tokenizer: Splitter, *, ended: bool) -> Spans:
+    """Split a text into words, a sentence a line, with where each stands.
+
+    `ended` says whether the last line has ended even if no line feed says so.
+
+    >>> from unbounded.corpus import Tokenizer
+    >>> spans = tokenized("The cat.\\nIt", Tokenizer(), ended=False)
+    >>> list(zip(spans.words, spans.starts, spans.ends))[2:]
+    [('.', 7, 8), ('</s>', 8, 9), ('it', 9, 11)]
+    >>> spans.pieces()
+    ['The', ' cat', '.', '\\n', 'It']
+    """
+    words: list[str] = []
+    starts: list[int] = []
+    ends: list[int] = []
+    lines, at = text.split("\n"), 0
+    for number, line in enumerate(lines):
+        found = tokenizer.words(line)
+        for start, end in tokenizer.spans(line):
+            starts.append(at + start)
+            ends.append(at + end)
+        words += found
+        last = number == len(lines) - 1
+        if found and (ended or not last):
+            words.append(SENTENCE_END)
+            starts.append(at + len(line))
+            ends.append(at + len(line) + (0 if last else 1))
+        at += len(line) + 1
+    return Spans(text, words, starts, ends)
+
+
+# Prompts: text or tokens.
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """Words, and the piece of the prompt that each is; `last` says with which token each ends.
+
+    A word that falls back to bytes takes several tokens: all of its surprise is on the last.
+    """
+
+    words: list[str]
+    pieces: list[str]
+    last: list[int]
+    tokens: int
+    spaced: bool
+    blank: str = ""
+    """The whole of a prompt that has no word in it."""
+
+    @staticmethod
+    def of_text(text: str, tokenizer: Splitter) -> "Prompt":
+        """A text that goes on."""
+        spans = tokenized(text, tokenizer, ended=False)
+        count, spaced = len(spans.words), follows_space(text, tokenizer)
+        blank = "" if count else text
+        return Prompt(spans.words, spans.pieces(), list(range(count)), count, spaced, blank)
+
+    @staticmethod
+    def of_tokens(tokens: list[int], bytes_of: ByteFallback, tokenizer: Splitter) -> "Prompt":
+        """Words that were sent as tokens."""
+        words, last = bytes_of.decode(tokens)
+        text = tokenizer.text(words)
+        ends = tokenized(text, tokenizer, ended=False).ends
+        # Where the text splits into other words than it was made of, the first piece is all of it.
+        if len(ends) != len(words):
+            ends = [len(text)] * len(words)
+        pieces = [text[start:end] for start, end in pairwise([0, *ends])]
+        return Prompt(words, pieces, last, len(tokens), follows_space(text, tokenizer))
+
+    def echo(self, source: Source, splitter: Splitter, top: int) -> Iterator[Piece]:
+        """The prompt's tokens, each with how likely it was, and the likeliest others."""
+        at, nothing = 0, Piece("", 0.0, {"": 0.0} if top else {})
+        for (log_prob, best), piece, last in zip(
+            *(_log_probs(source, splitter, self.words, self.pieces, top), self.pieces, self.last),
+            strict=True,
+        ):
+            yield from repeat(nothing, last - at)
+            at = last + 1
+            yield Piece(piece, log_prob, best)
+        # Behind the last word: white space, or tokens that make none.
+        if self.blank:
+            yield replace(nothing, text=self.blank)
+        yield from repeat(nothing, self.tokens - at)
+
+
+def score_blocks(model: OnlineModel, words: list[str]) -> Iterator[Reading]:
+    """Score words without learning any of them, a block at a time."""
+    starts = range(0, len(words), BLOCK)
+    return peeked(model, (words[start : start + BLOCK] for start in starts))
+
+
+def _log_probs(
+    source: Source, splitter: Splitter, words: list[str], pieces: list[str], top: int
+) -> Iterator[tuple[float, dict[str, float]]]:
+    if not top:
+        for reading in list(score_blocks(source.online, words)):
+            for log_prob in np.log(reading.prob).tolist():
+                yield log_prob, {}
+        return
+    # What else was likely depends on the step, so that it must be asked for step by step.
+    before: list[str] = []
+    for word, piece, (model, probs) in zip(words, pieces, steps(source, before), strict=False):
+        number = int(model.ids([word])[0][0])
+        # From the same row as the likeliest: whoever compares the two finds them equal.
+        prob = probs[number] if number < len(probs) else model.peek([word])[0].prob[0]
+        sentence = since_sentence(before)
+        at = len(splitter.text(sentence))
+
+        def instead(word: str, sentence: list[str] = sentence, at: int = at) -> str:
+            return splitter.text([*sentence, word[:SHOWN]])[at:]
+
+        log_prob = float(np.log(prob))
+        yield log_prob, {piece: log_prob} | top_texts(model, probs, top, number, piece, instead)
+        before.append(word)
+
+
+# Routes.
+
+
 class TokenizeRequest(BaseModel):
     """A text to be cut into tokens; other members are taken and ignored."""
 
@@ -156,7 +298,7 @@ async def tokenizer_info(context: Context) -> Any:
     }
 
 
-@router.post("/tokenize", response_model=TokenizeAnswer, responses=refusals(413, 415, body=True))
+@router.post("/tokenize", response_model=TokenizeAnswer, responses=refusals(body=True))
 async def tokenize(body: TokenizeRequest, context: Context) -> Response:
     """A text as tokens; a line feed is the end of a sentence."""
     registry = context.registry
@@ -173,9 +315,7 @@ async def tokenize(body: TokenizeRequest, context: Context) -> Response:
     return await json_answer(registry.pool, found)
 
 
-@router.post(
-    "/detokenize", response_model=DetokenizeAnswer, responses=refusals(413, 415, body=True)
-)
+@router.post("/detokenize", response_model=DetokenizeAnswer, responses=refusals(body=True))
 async def detokenize(body: DetokenizeRequest, context: Context) -> Any:
     """Tokens as text that is pleasant to read."""
     registry = context.registry

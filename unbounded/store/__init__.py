@@ -1,10 +1,7 @@
 """State ↔ disk: format, journal, snapshots; knows arrays and JSON, no model class, no pickle."""
 
-from unbounded.store.catalog import Catalog as Catalog
-from unbounded.store.catalog import Where as Where
 from unbounded.store.disk import Disk as Disk
 from unbounded.store.disk import RealDisk as RealDisk
-from unbounded.store.records import Words as Words
 from unbounded.store.snapshot import Snapshot as Snapshot
 from unbounded.store.store import Store as Store
 from unbounded.store.text_log import InProcess as InProcess

@@ -5,7 +5,6 @@ the memory as it was at that moment. A backup is a memory's folder; the next one
 come since, and after a compaction, all.
 """
 
-import os
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -13,12 +12,15 @@ from pathlib import Path
 
 from unbounded.errors import StoreError
 from unbounded.store.disk import (
+    ANEW,
     LOCK,
     TEMPORARY,
     Disk,
     Lock,
     RealDisk,
     sync_folder,
+    synced,
+    told,
     write_all,
     write_file,
 )
@@ -64,13 +66,10 @@ def backup(
 
     Stopped in the middle it is gone on with the next time. Verified when it returns.
     """
-    try:
+    with told(
+        f"{target} could not be written", "what is there stays good: make room and run it again"
+    ):
         return _backup(Path(memory), Path(target), disk or RealDisk(), show)
-    except OSError as error:
-        raise StoreError(
-            f"{target} could not be written ({error.strerror}); what is there stays good: make "
-            "room and run it again"
-        ) from error
 
 
 def restore(
@@ -178,13 +177,9 @@ def _whole(source: Store, count: int, path: Path, disk: Disk) -> int:
     """Copy the whole journal beside an older one; the rename is the switch."""
     temporary = path.with_name(path.name + TEMPORARY)
     end = source.journal.end_of(count) or len(START)
-    file = disk.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-    try:
+    with synced(disk, temporary, ANEW) as file:
         for at in range(0, end, _PIECE):
             write_all(disk, file, source.journal.bytes_at(at, min(_PIECE, end - at)))
-        disk.sync(file)
-    finally:
-        os.close(file)
     disk.replace(temporary, path)
     sync_folder(disk, path.parent)
     return end
@@ -236,14 +231,12 @@ def _copy_folder(snapshot: Snapshot, there: Path, disk: Disk) -> int:
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir()
     for name in (ARRAYS, MANIFEST):
-        file = disk.open(temporary / name, os.O_WRONLY | os.O_CREAT)
-        try:
-            with (snapshot.path / name).open("rb") as data:
-                while piece := data.read(_PIECE):
-                    write_all(disk, file, piece)
-            disk.sync(file)
-        finally:
-            os.close(file)
+        with (
+            synced(disk, temporary / name, ANEW) as file,
+            (snapshot.path / name).open("rb") as data,
+        ):
+            while piece := data.read(_PIECE):
+                write_all(disk, file, piece)
     disk.replace(temporary, there)
     sync_folder(disk, there.parent)
     return sum((there / name).stat().st_size for name in (ARRAYS, MANIFEST))

@@ -1,18 +1,17 @@
 """Checkpoints of a state: full ones (snapshots), and the deltas that lead on from them."""
 
 import os
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 
 from unbounded.errors import StoreError
 from unbounded.store.deltas import Delta, Deltas, read_deltas
-from unbounded.store.disk import Disk
+from unbounded.store.disk import told
 from unbounded.store.layout import (
     delta_path,
     delta_paths,
@@ -20,52 +19,26 @@ from unbounded.store.layout import (
     snapshot_path,
     snapshot_paths,
 )
-from unbounded.store.snapshot import Background, Snapshot, read_manifest, write_snapshot
+from unbounded.store.snapshot import ROOM, Background, Snapshot, read_manifest, write_snapshot
+
+if TYPE_CHECKING:
+    from unbounded.store.store import Store
 
 KEPT = 2
 """Snapshots that are kept: should the newest be damaged, little has to be read again."""
-
-
-class History(ABC):
-    """The journal, as far as checkpoints have to know it."""
-
-    writes: bool
-
-    @abstractmethod
-    def marker(self) -> Snapshot:
-        """Where it stands."""
-
-    @abstractmethod
-    def catch_up(self) -> None:
-        """Know at least as much as the checkpoints so far."""
-
-    @abstractmethod
-    def known(self, snapshot: Snapshot) -> bool:
-        """Whether a checkpoint was written at a place of this journal."""
-
-    @abstractmethod
-    def valid(self, snapshot: Snapshot) -> bool:
-        """Whether that is so, and nothing that it has seen was forgotten since."""
 
 
 @final
 class Checkpoints:
     """Writes checkpoints and finds those from which the present state can be reached.
 
-    `history` says where it stands, and which checkpoints were written at a place of it.
+    `history`, the journal, says where it stands, and which checkpoints were written at a place of
+    it.
     """
 
-    def __init__(
-        self,
-        disk: Disk,
-        folder: Path,
-        history: History,
-        events: list[str],
-    ) -> None:
-        self._disk = disk
-        self._folder = folder
+    def __init__(self, history: "Store") -> None:
         self._history = history
-        self._events = events
+        self._disk, self._folder, self._events = history.disk, history.folder, history.events
         self._background: Background | None = None
         # Where the next delta goes: file, place in it, and the records of the state before it.
         self._next: tuple[Path, int, int] | None = None
@@ -139,19 +112,15 @@ class Checkpoints:
         assert self._next is not None
         here, (path, end, records) = self._history.marker(), self._next
         try:
-            if self._deltas is None:
-                self._deltas = Deltas(self._disk, path, end, records)
-            self._deltas.append(replace(here, path=path), growth, rest)
-            self._covered = here.entries
-        except (StoreError, OSError) as error:
+            with told(f"{path} could not be written", ROOM):
+                if self._deltas is None:
+                    self._deltas = Deltas(self._disk, path, end, records)
+                self._deltas.append(replace(here, path=path), growth, rest)
+                self._covered = here.entries
+        except StoreError:
             # What comes later has nothing to lead on from, until there is a snapshot.
             self.go_on_from(None, None)
-            if isinstance(error, StoreError):
-                raise
-            raise StoreError(
-                f"{path} could not be written ({error.strerror}); the journal has everything: "
-                "make room there and go on"
-            ) from error
+            raise
 
     def snapshot(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Write a full checkpoint, of the state after all records so far; older ones go."""

@@ -12,17 +12,17 @@ import json
 import os
 import struct
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, final
 
 import numpy as np
 
-from unbounded.errors import StoreError
 from unbounded.store import records
-from unbounded.store.disk import Disk, write_all
+from unbounded.store.disk import Disk, told, write_all
 from unbounded.store.records import HEAD, record_at, to_bytes
-from unbounded.store.snapshot import Snapshot
+from unbounded.store.snapshot import ROOM, Snapshot
 
 START = b"unbounded steps 1\n"
 
@@ -83,14 +83,9 @@ class Deltas:
             to_bytes(kind, self._number + i, _packed(about if i == 0 else {}, arrays))
             for i, (kind, arrays) in enumerate(((GROWTH, growth), (REST, rest)))
         )
-        try:
+        with told(f"{self.path} could not be written", ROOM):
             write_all(self._disk, self._file, data)
             self._disk.sync(self._file)
-        except OSError as error:
-            raise StoreError(
-                f"{self.path} could not be written ({error.strerror}); the journal has everything: "
-                "make room there and go on"
-            ) from error
         self._number += 2
         self.records = to.records
 
@@ -103,11 +98,8 @@ class Deltas:
 
 def read_deltas(path: Path) -> Iterator[Delta]:
     """The deltas of a file up to the first that is not whole; the rest of each is not looked at."""
-    try:
-        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return
-    try:
+    with suppress(FileNotFoundError), path.open("rb") as opened:
+        file = opened.fileno()
         if os.pread(file, len(START), 0) != START:
             return
         size, at, number = os.fstat(file).st_size, len(START), 0
@@ -124,8 +116,6 @@ def read_deltas(path: Path) -> Iterator[Delta]:
                 return
             yield Delta(before, to, growth, rest)
             at, number = rest[1], number + 2
-    finally:
-        os.close(file)
 
 
 def read_growth(delta: Delta) -> Arrays:
@@ -139,13 +129,11 @@ def read_rest(delta: Delta) -> Arrays:
 
 
 def _arrays(delta: Delta, place: tuple[int, int], kind: int) -> Arrays:
-    file = os.open(delta.path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        return _read(file, place, kind, None)[1]
-    except (KeyError, TypeError) as error:
-        raise ValueError(str(error)) from None
-    finally:
-        os.close(file)
+    with delta.path.open("rb") as opened:
+        try:
+            return _read(opened.fileno(), place, kind, None)[1]
+        except (KeyError, TypeError) as error:
+            raise ValueError(str(error)) from None
 
 
 def _end(file: int, at: int) -> int:
@@ -203,17 +191,14 @@ def damage(path: Path) -> str | None:
         except ValueError as error:
             return str(error)
         end, number = delta.end, number + 2
-    try:
-        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return None
-    try:
+    with suppress(FileNotFoundError), path.open("rb") as opened:
+        file = opened.fileno()
         size = os.fstat(file).st_size
         if os.pread(file, len(START), 0) != START[:size]:
             return "it does not begin as deltas do"
-        return f"damaged from byte {end:,} on" if _rotten(file, end, number, size) else None
-    finally:
-        os.close(file)
+        if _rotten(file, end, number, size):
+            return f"damaged from byte {end:,} on"
+    return None
 
 
 def _rotten(file: int, at: int, number: int, size: int) -> bool:

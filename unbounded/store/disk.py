@@ -9,8 +9,8 @@ import os
 import time
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, final
 
@@ -80,25 +80,42 @@ def write_all(disk: Disk, file: int, data: bytes | bytearray | memoryview) -> No
         rest = rest[disk.write(file, rest) :]
 
 
-def sync_folder(disk: Disk, folder: Path) -> None:
-    """Return once the names in a folder are on disk."""
-    file = disk.open(folder, os.O_RDONLY)
+@contextmanager
+def synced(disk: Disk, path: Path, flags: int) -> Iterator[int]:
+    """A file that is on disk behind this, unless something went wrong."""
+    file = disk.open(path, flags)
     try:
+        yield file
         disk.sync(file)
     finally:
         os.close(file)
+
+
+ANEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+"""How a file is opened that is written from its beginning."""
+
+
+@contextmanager
+def told(what: str, instead: str) -> Iterator[None]:
+    """Whatever the disk refuses, as one line: what could not be done, why, and what to do."""
+    try:
+        yield
+    except OSError as error:
+        raise StoreError(f"{what} ({error.strerror}); {instead}") from error
+
+
+def sync_folder(disk: Disk, folder: Path) -> None:
+    """Return once the names in a folder are on disk."""
+    with synced(disk, folder, os.O_RDONLY):
+        pass
 
 
 def write_file(disk: Disk, path: Path, data: bytes) -> None:
     """A file that is wholly there or not at all, whatever happens; synced, its name too."""
     temporary = path.with_name(f"{path.name}{TEMPORARY}")
     try:
-        file = disk.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-        try:
+        with synced(disk, temporary, ANEW) as file:
             write_all(disk, file, data)
-            disk.sync(file)
-        finally:
-            os.close(file)
         disk.replace(temporary, path)
     except BaseException:
         temporary.unlink(missing_ok=True)

@@ -7,7 +7,7 @@
              in UTF-8, one a line
              forget: JSON, ranges of positions
              file: JSON, a file that was read to its end: name, checksum, words, path
-             forms: how the words of the record before it were written (`surface_forms`)
+             forms: how the words of the record before it were written (below)
              verb: JSON, what begins here and can be taken back: a read or a forget
 
 The checksum is over all but the length and itself; records are numbered from 0 without a gap.
@@ -28,7 +28,7 @@ import numpy as np
 
 from unbounded.errors import StoreError
 from unbounded.shapes import Int
-from unbounded.store.disk import Disk, write_all
+from unbounded.store.disk import ANEW, Disk, synced, write_all
 
 START = b"unbounded journal 1\n"
 """What a journal begins with."""
@@ -227,8 +227,7 @@ def write_journal(
 
     How many records it has, where they end, and their running checksum.
     """
-    file = disk.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-    try:
+    with synced(disk, path, ANEW) as file:
         write_all(disk, file, START)
         number, end, checksum = 0, len(START), 0
         for kind, payload in chain(identity_parts(identity), parts):
@@ -236,9 +235,6 @@ def write_journal(
             write_all(disk, file, data)
             number, end = number + 1, end + len(data)
             checksum = chained(checksum, HEAD.unpack_from(data)[1])
-        disk.sync(file)
-    finally:
-        os.close(file)
     return number, end, checksum
 
 
@@ -303,3 +299,52 @@ def read_mark(folder: Path) -> Mark | None:
         generation, end = _OLD.unpack(mark)
         return Mark(generation, 0, end, None)
     return Mark(*_MARK.unpack(mark))
+
+
+_COUNT = struct.Struct("<I")
+_NOTHING, _OTHER = 6, 7
+
+
+def forms_payload(words: Sequence[str], forms: Sequence[str]) -> bytes:
+    """Forms of words, as bytes; a form has no line end in it.
+
+    >>> data = forms_payload(["it", "rains", ".", "</s>"], ["It", " rains", "\\t.", ""])
+    >>> len(data), read_forms(["it", "rains", ".", "</s>"], memoryview(data))
+    (8, ['It', ' rains', '\\t.', ''])
+    """
+    codes = np.zeros(len(words) + len(words) % 2, np.uint8)
+    others: list[str] = []
+    for at, (word, form) in enumerate(zip(words, forms, strict=True)):
+        space = form[:1] == " "
+        bare = form[1:] if space else form
+        if bare == word:
+            codes[at] = space
+        elif bare == word[:1].upper() + word[1:]:
+            codes[at] = 2 + space
+        elif bare == word.upper():
+            codes[at] = 4 + space
+        elif not form:
+            codes[at] = _NOTHING
+        else:
+            codes[at] = _OTHER
+            others.append(form)
+    packed = (codes[::2] | codes[1::2] << 4).tobytes()
+    return _COUNT.pack(len(words)) + packed + "\n".join(others).encode()
+
+
+def read_forms(words: Sequence[str], payload: memoryview) -> list[str]:
+    """The forms of these words that the bytes hold; `ValueError` if they are of others."""
+    (count,) = _COUNT.unpack_from(payload)
+    if count != len(words):
+        raise ValueError(f"forms of {count} words, for {len(words)}")
+    packed = np.frombuffer(payload, np.uint8, (count + 1) // 2, _COUNT.size)
+    codes = np.stack([packed & 15, packed >> 4], axis=1).ravel()[:count].tolist()
+    others = iter(str(payload[_COUNT.size + len(packed) :], "utf-8").split("\n"))
+    return [_form(word, code, others) for word, code in zip(words, codes, strict=True)]
+
+
+def _form(word: str, code: int, others: Iterator[str]) -> str:
+    if code >= _NOTHING:
+        return "" if code == _NOTHING else next(others)
+    bare = (word, word[:1].upper() + word[1:], word.upper())[code // 2]
+    return f" {bare}" if code % 2 else bare

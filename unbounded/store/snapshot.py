@@ -4,7 +4,6 @@ One can be written in a thread of its own, while reading goes on.
 """
 
 import io
-import os
 import shutil
 import threading
 import zlib
@@ -19,16 +18,22 @@ import numpy as np
 from unbounded.errors import StoreError
 from unbounded.growable_array import reserved
 from unbounded.store.disk import (
+    ANEW,
     TEMPORARY,
     Disk,
     sealed,
     sync_folder,
+    synced,
+    told,
     unsealed,
     write_all,
     write_file,
 )
 
 ARRAYS, MANIFEST = "arrays.npy", "manifest.json"
+
+ROOM = "the journal has everything: make room there and go on"
+"""What to do when a checkpoint could not be written."""
 
 READERS = 2
 """Threads that read arrays and verify their checksums, which is most of opening a large memory."""
@@ -64,17 +69,13 @@ def write_snapshot(disk: Disk, about: Snapshot, arrays: Mapping[str, np.ndarray]
     temporary = about.path.with_name(about.path.name + TEMPORARY)
     shutil.rmtree(temporary, ignore_errors=True)
     try:
-        temporary.mkdir()
-        places = _write_arrays(disk, temporary / ARRAYS, arrays)
-        write_file(disk, temporary / MANIFEST, sealed(_json(about) | {"arrays": places}))
-        shutil.rmtree(about.path, ignore_errors=True)
-        disk.replace(temporary, about.path)
-        sync_folder(disk, about.path.parent)
-    except OSError as error:
-        raise StoreError(
-            f"{about.path} could not be written ({error.strerror}); the journal has everything: "
-            "make room there and go on"
-        ) from error
+        with told(f"{about.path} could not be written", ROOM):
+            temporary.mkdir()
+            places = _write_arrays(disk, temporary / ARRAYS, arrays)
+            write_file(disk, temporary / MANIFEST, sealed(_json(about) | {"arrays": places}))
+            shutil.rmtree(about.path, ignore_errors=True)
+            disk.replace(temporary, about.path)
+            sync_folder(disk, about.path.parent)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
@@ -83,8 +84,7 @@ def _write_arrays(
     disk: Disk, path: Path, arrays: Mapping[str, np.ndarray]
 ) -> dict[str, dict[str, int]]:
     places: dict[str, dict[str, int]] = {}
-    file = disk.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-    try:
+    with synced(disk, path, ANEW) as file:
         at, held = 0, bytearray()
         for name, array in arrays.items():
             array = np.require(array, requirements="C")
@@ -109,9 +109,6 @@ def _write_arrays(
             places[name] = {"start": at, "size": size, "crc32": crc}
             at += size
         write_all(disk, file, held)
-        disk.sync(file)
-    finally:
-        os.close(file)
     return places
 
 

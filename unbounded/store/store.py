@@ -8,8 +8,8 @@ from typing import Any, final
 import numpy as np
 
 from unbounded.errors import StoreError
-from unbounded.store.checkpoints import Checkpoints, History
-from unbounded.store.disk import TEMPORARY, Disk, Lock, RealDisk, sync_folder, write_file
+from unbounded.store.checkpoints import Checkpoints
+from unbounded.store.disk import TEMPORARY, Disk, Lock, RealDisk, sync_folder, told, write_file
 from unbounded.store.journal import Journal
 from unbounded.store.layout import (
     generation_of,
@@ -46,8 +46,8 @@ def create(folder: Path, about: Mapping[str, Any], disk: Disk) -> None:
 
 
 @final
-class Store(TextLog, History):
-    """What was read, where it came from, and and the checkpoints of what it taught.
+class Store(TextLog):
+    """What was read, where it came from, and the checkpoints of what it taught.
 
     A writer holds the lock from here to `close`, cuts a torn tail off and says so in `events`. A
     reader sees the journal up to its last whole record, changes nothing and never waits.
@@ -61,7 +61,7 @@ class Store(TextLog, History):
         self.writes = write
         self._lock = Lock(self.disk, folder) if write else None
         self._journal: Journal | None = None
-        self.checkpoints = Checkpoints(self.disk, folder, self, self.events)
+        self.checkpoints = Checkpoints(self)
         try:
             self.about = read_about(folder)
             self._open()
@@ -181,27 +181,25 @@ class Store(TextLog, History):
         disk, path = self.disk, journal_path(self.folder, generation)
         temporary = path.with_name(path.name + TEMPORARY)
         snapshot: Snapshot | None = None
+        safe = "nothing but what was forgotten can be lost: make room there and compact again"
         try:
-            parts = records_left(self)
-            records, end, checksum = write_journal(disk, temporary, self.about["id"], parts)
-            if arrays is not None:
-                where, left = snapshot_path(self.folder, generation, records), self.catalog.entries
-                snapshot = Snapshot(where, generation, records, end, left, left, checksum)
-                write_snapshot(disk, snapshot, arrays)
-            disk.replace(temporary, path)
-            # Here it counts, whatever happens next.
-            snapshot = None
-            sync_folder(disk, self.folder)
-        except (OSError, StoreError) as error:
+            with told(f"{path} could not be written", safe):
+                parts = records_left(self)
+                records, end, checksum = write_journal(disk, temporary, self.about["id"], parts)
+                if arrays is not None:
+                    left = self.catalog.entries
+                    where = snapshot_path(self.folder, generation, records)
+                    snapshot = Snapshot(where, generation, records, end, left, left, checksum)
+                    write_snapshot(disk, snapshot, arrays)
+                disk.replace(temporary, path)
+                # Here it counts, whatever happens next.
+                snapshot = None
+                sync_folder(disk, self.folder)
+        except StoreError:
             remove(temporary)
             if snapshot is not None:
                 remove(snapshot.path)
-            if isinstance(error, StoreError):
-                raise
-            raise StoreError(
-                f"{path} could not be written ({error.strerror}); nothing but what was forgotten "
-                "can be lost: make room there and compact again"
-            ) from error
+            raise
 
     # What a reader may do too.
 

@@ -21,15 +21,16 @@ from unbounded.store.records import (
     Record,
     Runs,
     Words,
+    forms_payload,
     json_payload,
     ranges_payloads,
+    read_forms,
     read_json,
     read_ranges,
     read_words,
     words_payload,
 )
 from unbounded.store.snapshot import Snapshot
-from unbounded.store.surface_forms import forms_payload, read_forms
 
 UNDO = "undo"
 """The verb that is written down where something was taken back, for backups that have it."""
