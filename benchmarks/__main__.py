@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unbounded.cli.main import CORES, PLAIN, JsonFile, Seed, Threads, check_targets, run, size
+from unbounded.cli.main import CORES, PLAIN, JsonFile, Seed, Threads, run, size
 from unbounded.console import meter, parse_size, say, training_meter, write_json
 
 if TYPE_CHECKING:
@@ -77,7 +77,6 @@ def train(
     from benchmarks.report import train_table
     from benchmarks.training import bench_inference, bench_training
 
-    check_targets(json_file)
     training = bench_training(vocabulary, steps, seed)
     inference = bench_inference(vocabulary, 2_000, seed)
     figures = {"training": training, "inference": inference}
@@ -96,7 +95,6 @@ def tokenizer(
     from benchmarks.training import bench_tokenizer
     from unbounded.corpus import Reader, demo_text
 
-    check_targets(json_file)
     given: dict[str, Iterable[Line]] = {name: Reader([name]) for name in texts or ()}
     given = given or {name: demo_text(name) for name in ("sotu", "chat")}
     figures = {name: bench_tokenizer(each, lines, rounds) for name, each in given.items()}
@@ -170,7 +168,6 @@ def restart(
     from benchmarks.states import DEMO
     from unbounded.corpus import Reader
 
-    check_targets(json_file)
     text = Reader(texts) if texts else DEMO
     with tempfile.TemporaryDirectory(prefix="unbounded-bench-", dir=folder) as place:
         figures = bench_restart(model, text, Path(place) / "memory", entries, threads)
@@ -196,7 +193,6 @@ def serve(
     from benchmarks.serve import bench_serve
     from experiments.results import circumstances
 
-    check_targets(json_file)
     figures = circumstances(DIR) | bench_serve(
         model,
         users=users,
@@ -225,7 +221,6 @@ def _run(
     from unbounded.presets import set_threads
 
     marks = [parse_size(part) for part in entries.split(",")]
-    check_targets(json_file)
     set_threads(threads)
     figures: dict[str, Any] = {
         **circumstances(DIR),
@@ -295,7 +290,6 @@ def cluster(
     from benchmarks.report import cluster_table
     from unbounded.presets import set_threads
 
-    check_targets(json_file)
     set_threads(threads)
     figures = bench_cluster(
         engine,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from unbounded.cli.main import CORES, PLAIN, Threads, run
+from unbounded.cli.main import CORES, Threads, run
 from unbounded.console import meter, say
 
 NAMES = (
@@ -16,10 +16,6 @@ NAMES = (
 )
 
 
-app = typer.Typer(add_completion=False, **PLAIN)
-
-
-@app.command()
 def experiments(
     what: Annotated[str, typer.Argument(metavar="WHAT", help=f"{', '.join(NAMES)}, or all.")],
     corpora: Annotated[
@@ -102,4 +98,4 @@ def _say_drawn(paths: Sequence[Path]) -> None:
 
 
 if __name__ == "__main__":
-    run(app, "python -m experiments")
+    run(experiments, "python -m experiments")

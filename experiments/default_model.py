@@ -163,6 +163,4 @@ def main(
 
 
 if __name__ == "__main__":
-    commands = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    commands.command()(main)
-    run(commands, "python -m experiments.default_model")
+    run(main, "python -m experiments.default_model")

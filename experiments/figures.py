@@ -9,7 +9,7 @@ from typing import Any
 from experiments.config import SCALES
 from experiments.corpora import spoken
 from experiments.results import Found
-from unbounded.evaluation.figures import COLORS, INK, STYLE, require_matplotlib, svg_element
+from unbounded.evaluation.figures import COLORS, INK, STYLE, drawing, svg_element
 from unbounded.evaluation.tables import minus
 from unbounded.experts.cache import PAPER_K
 
@@ -151,13 +151,7 @@ def inline(figure: Any, name: str, label: str) -> str:
 
 
 def _draw(draw: Callable[..., None], *data: Any) -> Any:
-    require_matplotlib()
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(7.2, 4.0), layout="constrained")
-        axes = figure.subplots()
+    with drawing(7.2, 4.0) as (figure, axes):
         axes.axhline(0, color=INK, linewidth=1)
         draw(axes, *data)
     return figure

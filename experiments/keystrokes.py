@@ -3,14 +3,13 @@
 python -m experiments.keystrokes --corpora DIR --model FOLDER
 """
 
-import json
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from experiments.results import circumstances
+from experiments.results import write_result
 from unbounded.cli.main import CORES, Threads, run
 from unbounded.console import say
 from unbounded.corpus import Reader, read_sentences
@@ -55,13 +54,8 @@ def main(
             saved.setdefault(name, {})[preset] = {str(n): part for n, part in found.saved.items()}
             say(f"{name}, {preset}: {found.saved}")
     result = {"words": words, "saved": saved, "training": trained.config["training"]}
-    result |= circumstances(root.absolute())
-    target = root / "experiments" / "results" / "keystrokes.json"
-    target.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    typer.echo(table(result))
+    typer.echo(table(write_result(root, "keystrokes", result)))
 
 
 if __name__ == "__main__":
-    commands = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    commands.command()(main)
-    run(commands, "python -m experiments.keystrokes")
+    run(main, "python -m experiments.keystrokes")

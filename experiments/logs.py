@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from experiments.results import circumstances
+from experiments.results import write_result
 from unbounded.cli.main import run
 
 BEGINNING, MOST = 300, 8
@@ -42,16 +42,12 @@ def main(
         "perplexity": found["perplexity"],
         "median_nats": sorted(one["nats"] for one in said)[len(said) // 2],
         "most": most,
-        **circumstances(root.absolute()),
     }
-    target = root / "experiments" / "results" / "logs.json"
-    target.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    write_result(root, "logs", result)
     typer.echo(ran.stdout.splitlines()[700])
     for one in most:
         typer.echo(json.dumps(one))
 
 
 if __name__ == "__main__":
-    commands = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    commands.command()(main)
-    run(commands, "python -m experiments.logs")
+    run(main, "python -m experiments.logs")

@@ -9,7 +9,6 @@ said, as if somebody corrected each sentence. All of these have read a little ne
 else is shown a reference but on the first sentences, where weights are tuned.
 """
 
-import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import islice
@@ -20,7 +19,7 @@ import numpy as np
 import typer
 
 from experiments.arpa import write_arpa
-from experiments.results import circumstances
+from experiments.results import write_result
 from experiments.speech import NOISE, SPEED, VOICE, recognized
 from unbounded.cli.main import CORES, Threads, run
 from unbounded.console import say
@@ -259,15 +258,11 @@ def main(
     found |= {
         "model": {k: trained.config[k] for k in ("network", "training") if k in trained.config}
     }
-    found |= circumstances(root.absolute())
-    target = root / "experiments" / "results" / "recognition.json"
-    target.write_text(json.dumps(found) + "\n", encoding="utf-8")
+    found = write_result(root, "recognition", found)
     draw(found, root / "docs" / "images" / "recognition.svg")
     typer.echo(table(found))
     typer.echo(differences(found))
 
 
 if __name__ == "__main__":
-    commands = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    commands.command()(main)
-    run(commands, "python -m experiments.recognition")
+    run(main, "python -m experiments.recognition")

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from experiments.results import circumstances
+from experiments.results import write_result
 from unbounded.cli.main import run
 from unbounded.corpus import Reader
 from unbounded.experts import Cache
@@ -21,28 +21,10 @@ from unbounded.integrations.nbest import log10_probs
 from unbounded.lm import load_model
 from unbounded.presets import set_threads
 
-SAID = [
-    "the",
-    "commission",
-    "has",
-    "decided",
-    "today",
-    "that",
-    "the",
-    "house",
-    "must",
-    "approve",
-    "a",
-    "new",
-    "report",
-    "on",
-    "the",
-    "fishing",
-    "policy",
-    "of",
-    "the",
-    "union",
-]
+SAID = (
+    "the commission has decided today that the house must approve a new "
+    "report on the fishing policy of the union"
+)
 OTHERS = {
     1: ["commissions"],
     2: ["had"],
@@ -66,7 +48,7 @@ def hypotheses(count: int = 100, seed: int = 0) -> list[str]:
     """Different sentences of 20 words with up to three words heard otherwise."""
     draw, found = random.Random(seed), set[str]()
     while len(found) < count:
-        words = list(SAID)
+        words = SAID.split()
         for place in draw.sample(sorted(OTHERS), draw.randint(0, 3)):
             words[place] = draw.choice(OTHERS[place])
         found.add(" ".join(words))
@@ -81,7 +63,7 @@ def main(
 ) -> None:
     """Take the least of seven times, each of another list: the network alone, then all experts."""
     trained, lines = load_model(model), (line.text for line in Reader([str(text)]))
-    result: dict[str, Any] = {"hypotheses": 100, "words": len(SAID), "beside": beside}
+    result: dict[str, Any] = {"hypotheses": 100, "words": len(SAID.split()), "beside": beside}
     result["static"] = times(Scorer(trained, preset="static"))
     scorer = Scorer(trained)
     cache = scorer.online.experts["unbounded"]
@@ -90,10 +72,7 @@ def main(
         while len(cache.datastore) < entries:
             scorer.read(next(lines))
         result[f"full_{entries}"] = times(scorer)
-    target = root / "experiments" / "results" / "rescoring-time.json"
-    result |= circumstances(root.absolute())
-    target.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    typer.echo(json.dumps(result))
+    typer.echo(json.dumps(write_result(root, "rescoring-time", result)))
 
 
 def times(scorer: Scorer) -> dict[str, dict[str, float]]:
@@ -117,6 +96,4 @@ def times(scorer: Scorer) -> dict[str, dict[str, float]]:
 
 
 if __name__ == "__main__":
-    commands = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    commands.command()(main)
-    run(commands, "python -m experiments.rescoring_time")
+    run(main, "python -m experiments.rescoring_time")

@@ -41,6 +41,14 @@ def append_result(path: Path, result: dict[str, Any]) -> None:
         os.fsync(file.fileno())
 
 
+def write_result(root: Path, name: str, result: dict[str, Any]) -> dict[str, Any]:
+    """Write a result into its file in the checkout `root`, with the circumstances."""
+    found = {**result, **circumstances(root.absolute())}
+    target = root / "experiments" / "results" / f"{name}.json"
+    target.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    return found
+
+
 def read_results(path: Path) -> Iterator[dict[str, Any]]:
     """Every whole result of a file; a line that a crash cut short is passed over."""
     if not path.exists():

@@ -34,10 +34,10 @@ def vocabulary_grid(found: Found) -> Grid:
             Line(
                 spoken(pair[1]),
                 (
-                    Entry(f"{theirs.size:,}") if theirs else Entry(),
+                    Entry(f"{theirs['size']:,.0f}") if theirs else Entry(),
                     Entry(f"{ours['vocabulary']:,}") if ours else Entry(),
                     Entry(f"{ours['types']:,}") if ours else Entry(),
-                    Entry(f"{theirs.oov_percent:.1f}%") if theirs else Entry(),
+                    Entry(f"{theirs['oov_percent']:.1f}%") if theirs else Entry(),
                     Entry(f"{ours['oov_rate']:.1%}") if ours else Entry(),
                 ),
             )
