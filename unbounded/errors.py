@@ -14,6 +14,9 @@
 Each message says what was found, what was needed and what to do, in one line.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class UnboundedError(Exception):
     """The base of every error this package raises on purpose."""
@@ -68,6 +71,15 @@ def check_settings(settings: object, *, least_one: str = "", above_zero: str = "
     for name in above_zero.split():
         if not getattr(settings, name) > 0:
             raise SettingError(f"{name} is {getattr(settings, name)}; it must be above 0")
+
+
+@contextmanager
+def needing(what: str, extra: str) -> Iterator[None]:
+    """Import inside of this what an extra brings; without it, that is said."""
+    try:
+        yield
+    except ImportError:
+        raise MissingExtra(what, extra) from None
 
 
 _EXTRAS = {

@@ -119,10 +119,6 @@ class MemoryConfig:
         if self.window < 1:
             raise SettingError(f"the window is {self.window}; it must be at least 1")
 
-    def new_index(self, width: int) -> Local:
-        """An empty datastore of the kind asked for."""
-        return INDEXES[self.index](width)
-
 
 def experts_for(
     preset: str, protocol: str = "paper", *, text: bool = True, closed: bool = False
@@ -277,8 +273,13 @@ class _Builder:
                 from unbounded.lm import DynamicModel
 
                 return Dynamic(DynamicModel(self._model.recurrent))
+            case "uniform" if self._full is None:
+                raise SettingError(
+                    "a uniform expert needs the size of the full vocabulary, which the open "
+                    "protocol does not know; use spelling"
+                )
             case "uniform":
-                return self._uniform()
+                return Uniform(self._size)
             case "spelling":
                 return self._spelling()
             case "unigram":
@@ -301,7 +302,7 @@ class _Builder:
         raise SettingError(f"expert {name!r} is unknown")
 
     def _empty(self) -> Local:
-        return self._memory.new_index(self._model.lm.key_width)
+        return INDEXES[self._memory.index](self._model.lm.key_width)
 
     def _window(self, size: int) -> Cache:
         store = Flat(self._model.lm.key_width, window=size)
@@ -316,14 +317,6 @@ class _Builder:
             normalize=self._memory.normalize,
             part=self._model.lm.key_part,
         )
-
-    def _uniform(self) -> Uniform:
-        if self._full is None:
-            raise SettingError(
-                "a uniform expert needs the size of the full vocabulary, which the open protocol "
-                "does not know; use spelling"
-            )
-        return Uniform(self._full)
 
     def _spelling(self) -> Spelling:
         key = f"{self._model.fingerprint}-spelling"

@@ -12,11 +12,11 @@ from unbounded.evaluation.metrics import (
     FIRST_NEW_BAND,
     FrequencyBuckets,
     Tally,
-    characters,
     surprise,
     written,
 )
 
+characters = Tokenizer().characters
 # The tokenizer never makes a sentence end out of text.
 written_words = st.text(min_size=1, max_size=5).filter(lambda word: SENTENCE_END not in word)
 probs = st.lists(st.floats(1e-6, 1.0), min_size=1, max_size=30).map(np.array)

@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -60,15 +61,16 @@ def rescore(
         Rescorer,
         Weights,
         errors_of,
+        kaldi_table,
         tuned,
     )
     from unbounded.presets import set_threads
 
     set_threads(threads)
     rescorer_weights = Weights.parse(weights)
-    said: dict[str, str] = _said(references)
-    with ExitStack() as stack:
-        scorer = stack.enter_context(opened_scorer(model, write=learn))
+    told = [] if references is None else references.read_text(encoding="utf-8").splitlines()
+    said = kaldi_table(told)
+    with opened_scorer(model, write=learn) as scorer:
         rescorer = Rescorer(scorer, rescorer_weights, learn=learn)
         adaptive = OnlineWeights(rescorer_weights)
         held: list[Any] = []
@@ -110,18 +112,9 @@ def rescore(
     if rates:
         say("WER " + ", ".join(f"{name} {rate:.2%}" for name, rate in rates.items()))
     if json_file is not None:
-        used = rescorer.weights
-        figures = {"acoustic": used.acoustic, "language": used.language, "length": used.length}
-        found = {"utterances": utterances, "words": words, "wer": rates, "weights": figures}
+        used = asdict(rescorer.weights)
+        found = {"utterances": utterances, "words": words, "wer": rates, "weights": used}
         write_json(found | ({"chosen": chosen} if json_file == "-" else {}), json_file)
-
-
-def _said(references: Path | None) -> dict[str, str]:
-    from unbounded.integrations.nbest import kaldi_table
-
-    if references is None:
-        return {}
-    return kaldi_table(references.read_text(encoding="utf-8").splitlines())
 
 
 def _utterances(nbest: str, costs: Path | None) -> "Iterator[Utterance]":

@@ -1,15 +1,13 @@
 """`unbounded serve`, and `keys`: who may use a service."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from unbounded.cli.main import CORES, Device, JsonFile, Verbs, app
 from unbounded.console import say, tell
-
-if TYPE_CHECKING:
-    from unbounded.lm import Pretrained
+from unbounded.errors import SettingError
 
 Root = Annotated[
     Path, typer.Argument(metavar="MEMORY_ROOT", help="Folder whose folders are the memories.")
@@ -59,18 +57,23 @@ def serve(
     ] = None,
 ) -> None:
     """Serve memories over HTTP, with a page; a line of JSON a request on standard error."""
-    from unbounded.serve.app import chosen_keys
+    from unbounded.cluster import Address
+    from unbounded.lm import TransformerConfig, load_model
+    from unbounded.lm.model_folder import DEFAULT
+    from unbounded.serve.app import chosen_keys, recorded_model
     from unbounded.serve.app import serve as run
     from unbounded.serve.limits import Limits
 
-    if engine is not None:
-        _check_engine(engine)
+    # One that does not answer yet is waited for.
+    if engine is not None and Address.parse(engine).host is None:
+        raise SettingError("ray://local has no shards that are there already; give ray://HOST:PORT")
     # Before the model is loaded: a refusal need not wait for that.
     chosen_keys(root, host, without_keys=without_keys)
     limits = Limits(body=max_body << 20, memories=max_memories, seconds=seconds, grace=grace)
+    found = model or recorded_model(root) or DEFAULT
     run(
         root,
-        _model(root, model, device),
+        load_model(found, TransformerConfig(device=device)),
         host=host,
         port=port,
         limits=limits,
@@ -81,23 +84,6 @@ def serve(
         engine=engine,
         say=say,
     )
-
-
-def _check_engine(engine: str) -> None:
-    """Refuse what is no address; one that does not answer yet is waited for."""
-    from unbounded.cluster import Address
-    from unbounded.errors import SettingError
-
-    if Address.parse(engine).host is None:
-        raise SettingError("ray://local has no shards that are there already; give ray://HOST:PORT")
-
-
-def _model(root: Path, model: Path | None, device: str) -> "Pretrained":
-    from unbounded.lm import TransformerConfig, load_model
-    from unbounded.lm.model_folder import DEFAULT
-    from unbounded.serve.app import recorded_model
-
-    return load_model(model or recorded_model(root) or DEFAULT, TransformerConfig(device=device))
 
 
 group = typer.Typer(

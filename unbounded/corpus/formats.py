@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, final
 
-from unbounded.errors import CorpusError, MissingExtra
+from unbounded.errors import CorpusError, needing
 
 COMPRESSED = frozenset([".gz", ".bz2", ".xz", ".zst"])
 
@@ -89,10 +89,8 @@ def text_of(name: str, lines: Numbered, field: str | None) -> Numbered:
 
 def pdf_text(name: str, chunks: Iterable[bytes]) -> Numbered:
     """The lines of a PDF file, each with the number of its page."""
-    try:
+    with needing(f"pypdf, which reads {name},", "pdf"):
         import pypdf
-    except ModuleNotFoundError:
-        raise MissingExtra(f"pypdf, which reads {name},", "pdf") from None
     try:
         for number, page in enumerate(pypdf.PdfReader(io.BytesIO(b"".join(chunks))).pages, 1):
             for line in page.extract_text().split("\n"):

@@ -150,7 +150,9 @@ class Reader:
                 # Without blanks at its start, there is something before every place to cut.
                 line = "".join(parts).lstrip()
                 if len(line) > longest:
-                    at = _last_space(line, longest)
+                    # Within a word only if there is no space.
+                    space = max(line.rfind(space, 1, longest + 1) for space in _SPACES)
+                    at = space if space > 0 else longest
                     yield number, line[:at]
                     line, cut = line[at:], True
                     self.cut += 1
@@ -233,12 +235,6 @@ def lines_of(text: str, document: str, first: int) -> list[Line]:
     if (found := why_not_text(text)) is not None:
         raise CorpusError(f"{document!r} is not text (it has {found}); give text")
     return [Line(document, number, line) for number, line in enumerate(text.split("\n"), first)]
-
-
-def _last_space(text: str, longest: int) -> int:
-    """Find where to cut a text that is too long; within a word only if there is no space."""
-    at = max(text.rfind(space, 1, longest + 1) for space in _SPACES)
-    return at if at > 0 else longest
 
 
 def _refuse_wide(source: Source, start: bytes) -> None:

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import final
 
 import numpy as np
@@ -61,23 +60,6 @@ class Vocabulary:
         vocabulary = cls(words[:base_size])
         vocabulary.encode(words[base_size:])
         return vocabulary
-
-    @classmethod
-    def load(cls, path: str | Path) -> "Vocabulary":
-        """Read a file written by `save`; all its words are base words."""
-        try:
-            return cls.from_text(Path(path).read_bytes().decode())
-        except (OSError, UnicodeDecodeError) as error:
-            raise CorpusError(
-                f"{path} is not a vocabulary ({error}); one word a line in UTF-8 is needed; "
-                "give the file that was saved with the model"
-            ) from None
-        except CorpusError as error:
-            raise CorpusError(f"{path}: {error}") from None
-
-    def save(self, path: str | Path) -> None:
-        """Write one word a line, in the order of the ids."""
-        Path(path).write_bytes(self.to_text().encode())
 
     def to_text(self) -> str:
         """Give one word a line, in the order of the ids."""

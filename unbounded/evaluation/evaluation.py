@@ -67,14 +67,11 @@ class Curve:
             + before.sums[name]
             for name, prob in block.probs.items()
         }
-        while (due := self._due() - before.tokens) <= tokens:
+        while (due := round(FIRST * 2 ** (self._step / STEPS)) - before.tokens) <= tokens:
             here = {name: rows[due - 1] for name, rows in sums.items()}
             self._marks.append(_Mark(before.tokens + due, here))
             self._step += 1
         self._now = _Mark(before.tokens + tokens, {name: rows[-1] for name, rows in sums.items()})
-
-    def _due(self) -> int:
-        return round(FIRST * 2 ** (self._step / STEPS))
 
     def points(self) -> list[Checkpoint]:
         """From `FIRST` words on; of a shorter text one, of all of it."""
@@ -232,12 +229,16 @@ class Evaluation:
 
 
 def _row_json(row: Row, words: int | None) -> dict[str, Any]:
+    fitted = {}
+    if row.fitted is not None:
+        fitted["fixed_perplexity"] = row.fitted_tally.perplexity
+        fitted["hindsight_perplexity"] = row.in_hindsight()
     return {
         "name": row.name,
         "title": TITLES[row.name],
         "perplexity": row.tally.perplexity,
         **({} if words is None else {"perplexity_per_word": row.tally.per(words)}),
-        **(_fitted_json(row) if row.fitted is not None else {}),
+        **fitted,
         "bits_per_character": row.tally.bits_per_character,
         "seconds": row.seconds,
         "seconds_per_token": row.seconds / max(row.tally.tokens, 1),
@@ -247,11 +248,4 @@ def _row_json(row: Row, words: int | None) -> dict[str, Any]:
             for name, tally in zip(BANDS, row.bands, strict=True)
             if tally.tokens
         },
-    }
-
-
-def _fitted_json(row: Row) -> dict[str, float]:
-    return {
-        "fixed_perplexity": row.fitted_tally.perplexity,
-        "hindsight_perplexity": row.in_hindsight(),
     }

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from unbounded.errors import MissingExtra
+from unbounded.errors import MissingExtra, needing
 from unbounded.evaluation.evaluation import Checkpoint
 from unbounded.evaluation.rows import Row
 from unbounded.files import write_aside
@@ -67,10 +67,8 @@ STYLE = {
 
 def require_matplotlib() -> None:
     """Fail now rather than after an hour of reading."""
-    try:
+    with needing("matplotlib, which draws the curves,", "report"):
         import matplotlib.figure  # noqa: F401
-    except ImportError:
-        raise MissingExtra("matplotlib, which draws the curves,", "report") from None
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from typing import final
 
 import numpy as np
 
-from unbounded.corpus import SENTENCE_END, Tokenizer
+from unbounded.corpus import SENTENCE_END
 from unbounded.corpus.tokenizer import may_go_on
 from unbounded.types import Ids, Probs
 
@@ -36,16 +36,6 @@ def written(words: Sequence[str]) -> str:
     """
     text = "".join(word if may_go_on(word) else f"{word} " for word in words)
     return text.replace(f" {SENTENCE_END} ", "\n").replace(f"{SENTENCE_END} ", "")
-
-
-def characters(words: Sequence[str]) -> int:
-    """The length of the words written out.
-
-    >>> words = ["it", "rains", "</s>", "it"]
-    >>> characters(words), len(written(words))
-    (12, 12)
-    """
-    return Tokenizer().characters(words)
 
 
 def surprise(probs: Probs) -> Probs:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from unbounded.errors import MissingExtra
+from unbounded.errors import needing
 from unbounded.evaluation.metrics import FIRST_NEW_BAND, surprise
 from unbounded.evaluation.rows import ScoredBlock, Watcher
 from unbounded.types import Probs
@@ -81,11 +81,9 @@ def _texts(values: list[Any]) -> list[str]:
 
 @contextmanager
 def _parquet(path: Path) -> Iterator[Watcher]:
-    try:
+    with needing("pyarrow, which writes Parquet,", "parquet"):
         import pyarrow
         import pyarrow.parquet
-    except ImportError:
-        raise MissingExtra("pyarrow, which writes Parquet,", "parquet") from None
     writers: list[Any] = []
 
     def write_columns(columns: dict[str, Any]) -> None:

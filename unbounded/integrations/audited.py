@@ -10,7 +10,7 @@ from typing import Any, final
 
 import numpy as np
 
-from unbounded.errors import MissingExtra, ModelError, SettingError
+from unbounded.errors import ModelError, SettingError, needing
 from unbounded.integrations.audit import Online, Scores
 from unbounded.lm import Pretrained
 from unbounded.model import OnlineModel
@@ -84,17 +84,6 @@ class Harnessed:
         return [float(found[0]) for found in self._lm.loglikelihood(requests)]
 
 
-def harness_model(name: str) -> Any:
-    """`MODEL,key=value,…`, as the harness names models."""
-    try:
-        import lm_eval.models  # noqa: F401 - its own names first
-        from lm_eval.api.registry import get_model
-    except ImportError:
-        raise MissingExtra("lm_eval, the evaluation harness,", "harness") from None
-    kind, _, arguments = name.partition(",")
-    return get_model(kind).create_from_arg_string(arguments, {})
-
-
 @final
 class Addressed:
     """An OpenAI-compatible address, asked to echo a text with the logarithms of its tokens.
@@ -159,7 +148,11 @@ def audited(
     if what.startswith(("http://", "https://")):
         return lambda: Addressed(what, model, key), None, True
     if what.startswith("lm_eval:"):
-        lm = harness_model(what.removeprefix("lm_eval:"))
+        with needing("lm_eval, the evaluation harness,", "harness"):
+            import lm_eval.models  # noqa: F401 - its own names first
+            from lm_eval.api.registry import get_model
+        kind, _, arguments = what.removeprefix("lm_eval:").partition(",")
+        lm = get_model(kind).create_from_arg_string(arguments, {})
         return lambda: Harnessed(lm), None, True
     if ":" in what and not Path(what).exists():
         return python_callable(what), None, False

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from unbounded.corpus import SENTENCE_END, Reader, read_sentences
-from unbounded.errors import MissingExtra, SettingError
+from unbounded.errors import SettingError, needing
 from unbounded.lm import TransformerConfig, load_model
 from unbounded.memory import SamplingParams, generate
 from unbounded.memory import open as open_memory
@@ -26,10 +26,8 @@ from unbounded.model import OnlineModel
 from unbounded.presets import PRESETS as ROWS
 from unbounded.presets import build_preset
 
-try:
+with needing("lm_eval, the evaluation harness,", "harness"):
     from lm_eval.api.model import LM
-except ImportError:
-    raise MissingExtra("lm_eval, the evaluation harness,", "harness") from None
 
 BLOCK = 512
 """Words that are read at once."""
@@ -118,7 +116,8 @@ class UnboundedLM(LM):  # type: ignore[misc]
             _, online = online.peek(before)
         nats, greedy = 0.0, True
         for word in whole[len(before) :]:
-            best = _likeliest(online)
+            probs = online.predict().dense(len(online.vocabulary))[0]
+            best = online.vocabulary.decode(probs.argmax()[None])[0]
             reading, online = online.peek([word])
             nats -= math.log(reading.prob[0])
             greedy &= best == word
@@ -142,11 +141,6 @@ class _Asked:
 
     online: OnlineModel
     version: int = 0
-
-
-def _likeliest(online: OnlineModel) -> str:
-    probs = online.predict().dense(len(online.vocabulary))[0]
-    return online.vocabulary.decode(np.array([int(probs.argmax())]))[0]
 
 
 def main() -> None:

@@ -10,7 +10,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from unbounded.errors import MissingExtra, ModelError
+from unbounded.errors import ModelError, needing
 from unbounded.files import parse_json
 from unbounded.lm.devices import device_named
 from unbounded.lm.language_model import HeadedModel
@@ -38,21 +38,12 @@ def is_transformer(path: Path) -> bool:
         return False
 
 
-def require_transformers() -> None:
-    """Say what is missing before anything is loaded."""
-    try:
-        import transformers  # noqa: F401
-    except ImportError:
-        raise MissingExtra("transformers, which such a model needs,", "transformers") from None
-
-
 def open_network(path: Path, device: str = "cpu") -> tuple[Any, Any]:
     """The causal model and the tokenizer of a path, in float32; asks no host and runs no code."""
-    require_transformers()
+    with needing("transformers, which such a model needs,", "transformers"):
+        from transformers import AutoModelForCausalLM, AutoTokenizer
+        from transformers.utils import logging
     place = device_named(device)
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-    from transformers.utils import logging
-
     where = smollm2_file() if str(path) == SMOLLM2 and not path.exists() else path
     if not where.exists():
         raise ModelError(f"{where} is not there; give a folder or a GGUF file")
@@ -61,7 +52,9 @@ def open_network(path: Path, device: str = "cpu") -> tuple[Any, Any]:
     options: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
     folder = str(where)
     if where.is_file():
-        _require_gguf()
+        with needing("gguf, which reads such a file,", "transformers"):
+            import accelerate  # noqa: F401
+            import gguf  # noqa: F401
         folder, options["gguf_file"] = str(where.parent), where.name
     logging.disable_progress_bar()
     loud = logging.get_verbosity()
@@ -164,14 +157,6 @@ def _start(tokenizer: Any, pieces: PieceTokenizer) -> int:
         if found is not None:
             return int(found)
     return pieces.end
-
-
-def _require_gguf() -> None:
-    try:
-        import accelerate  # noqa: F401
-        import gguf  # noqa: F401
-    except ImportError:
-        raise MissingExtra("gguf, which reads such a file,", "transformers") from None
 
 
 def admit(folder: Path) -> None:

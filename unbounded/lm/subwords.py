@@ -218,7 +218,8 @@ def chat_words(splitter: Splitter, messages: Sequence[Mapping[str, str]]) -> lis
     The template is rendered by transformers, in its sandbox. What a message says is text: the name
     of a special piece in it, such as "<|im_end|>", ends nothing.
     """
-    if not isinstance(splitter, PieceTokenizer) or not has_chat(splitter):
+    template = getattr(getattr(splitter, "tokenizer", None), "chat_template", None)
+    if not isinstance(splitter, PieceTokenizer) or not template:
         raise ModelError(NONE)
     # Nobody can write what stands for a message: the template sees that in its place.
     stands = f"⟦{secrets.token_hex(8)}:{{}}⟧"
@@ -242,11 +243,6 @@ def chat_words(splitter: Splitter, messages: Sequence[Mapping[str, str]]) -> lis
         for place, piece in enumerate(re.split(f"({cut})", part)):
             words += [_named(splitter, piece)] if place % 2 else _lines(splitter, piece)
     return words
-
-
-def has_chat(splitter: Splitter) -> bool:
-    """Whether it has a chat template."""
-    return bool(getattr(getattr(splitter, "tokenizer", None), "chat_template", None))
 
 
 def chat_ends(splitter: Splitter) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from unbounded.errors import MissingExtra, SettingError
+from unbounded.errors import SettingError, needing
 from unbounded.files import write_aside
 from unbounded.memory.backend import Rows
 
@@ -65,11 +65,9 @@ def _json_lines(rows: Iterable[Rows], file: Any) -> int:
 
 
 def _parquet(rows: Iterable[Rows], path: Path) -> int:
-    try:
+    with needing("pyarrow, which writes Parquet,", "parquet"):
         import pyarrow as pa
         import pyarrow.parquet as parquet
-    except ImportError:
-        raise MissingExtra("pyarrow, which writes Parquet,", "parquet") from None
     kinds: list[Any] = [pa.string(), pa.string(), pa.int32(), pa.timestamp("us", tz="UTC")]
     schema = pa.schema(list(zip(COLUMNS, kinds, strict=True)))
     count = 0

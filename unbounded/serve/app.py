@@ -16,6 +16,7 @@ import uvicorn
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
+from prometheus_client import generate_latest
 from starlette.exceptions import HTTPException
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -108,7 +109,8 @@ def _add_health(app: FastAPI, registry: Registry, watcher: ShardWatcher | None) 
         observer.queue.set(len(registry.pool))
         if watcher is not None:
             observer.show_shards(watcher.latest)
-        return Response(observer.exposition(), media_type="text/plain; version=0.0.4")
+        exposition = generate_latest(observer.registry)
+        return Response(exposition, media_type="text/plain; version=0.0.4")
 
 
 def _add_errors(app: FastAPI, observer: Observer) -> None:
@@ -168,7 +170,9 @@ class Connection(H11Protocol):
         self._limits = self.app.registry.limits
         self._since = self._moved = self.loop.time()
         self._left = 0
-        if len(self.connections) > most_connections(self._limits.connections):
+        # Never more than half of the descriptors that the process may have.
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2
+        if len(self.connections) > min(self._limits.connections, most):
             idle = [one for one in self.connections if isinstance(one, Connection) and one.idle]
             oldest = min(idle, key=lambda one: one._since)
             oldest.transport.abort()
@@ -203,11 +207,6 @@ class Connection(H11Protocol):
         elif self.idle and not left and now - self._since > limits.idle:
             self.transport.close()
         self._next = self.loop.call_later(min(limits.idle, limits.taking) / 4, self._check)
-
-
-def most_connections(wanted: int) -> int:
-    """As many as wanted, and never more than half of the descriptors that the process may have."""
-    return min(wanted, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
 
 
 def server_config(app: Guard) -> uvicorn.Config:
@@ -257,7 +256,10 @@ def serve(
     keys = chosen_keys(root, host, without_keys=without_keys)
     if keys is not None and keys.on and not keys.all():
         say(f"no key is left in {root}: {keys.to_open()}")
-    _raise_descriptors()
+    # As many descriptors as the system lets us: a connection is one, a memory a few.
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = 1 << 16 if hard == resource.RLIM_INFINITY else min(hard, 1 << 16)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
     observer = Observer(quiet=quiet)
     app = create_app(
         root,
@@ -306,20 +308,13 @@ def chosen_keys(root: Path, host: str, *, without_keys: bool) -> Keys | None:
     return keys
 
 
-def _raise_descriptors() -> None:
-    """Have as many descriptors as the system lets us: a connection is one, a memory a few."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    most = 1 << 16 if hard == resource.RLIM_INFINITY else min(hard, 1 << 16)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
-
-
 def recorded_model(root: Path) -> Path | None:
     """The model that the memories there were made with; None where there are none.
 
     One of ours is taken where it is found; otherwise the first memory says what to give.
     """
     refused: StoreError | None = None
-    for folder in _memories(root):
+    for folder in sorted(file.parent for file in root.glob(f"*/{NAME}") if file.is_file()):
         try:
             return recorded(folder, read_about(folder)["model"]["path"])
         except StoreError as error:
@@ -327,11 +322,6 @@ def recorded_model(root: Path) -> Path | None:
     if refused is not None:
         raise refused
     return None
-
-
-def _memories(root: Path) -> list[Path]:
-    folders = sorted(root.iterdir()) if root.is_dir() else []
-    return [folder for folder in folders if (folder / NAME).is_file()]
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -99,7 +99,8 @@ class Keys:
             raise SettingError(f"right {right!r} is unknown; use {' or '.join(RIGHTS)}")
         scope = tuple(dict.fromkeys(memories)) or (EVERY,)
         for name in scope:
-            _check_scope(name)
+            if name != EVERY:
+                checked_name(name)
         token = _PREFIX + secrets.token_urlsafe(32)
         now = datetime.now(UTC).isoformat(timespec="seconds")
         key = Key(secrets.token_hex(4), label, digest(token), scope, right, now)
@@ -157,11 +158,6 @@ class Keys:
 def digest(token: str) -> str:
     """What is kept of a token."""
     return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()
-
-
-def _check_scope(name: str) -> None:
-    if name != EVERY:
-        checked_name(name)
 
 
 def _parsed(path: Path, data: bytes) -> tuple[Key, ...]:

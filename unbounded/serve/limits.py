@@ -1,7 +1,6 @@
 """How much a request may ask for; bodies and answers counted as they come and go."""
 
 import asyncio
-import json
 import re
 import time
 from dataclasses import dataclass
@@ -9,6 +8,7 @@ from typing import final
 from uuid import uuid4
 
 from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse
 from starlette.types import Message, Receive, Scope, Send
 
 from unbounded.serve.refusals import Refused, busy
@@ -224,14 +224,10 @@ class ResponseSender:
         finally:
             self._in_flight.bytes -= len(data)
 
-    async def refuse(self, refused: Refused) -> None:
+    async def refuse(self, refused: Refused, scope: Scope, receive: Receive) -> None:
         """Say why not, unless half an answer is out."""
         if self.status:
             # The connection ends without the answer's end: nobody takes it for a whole one.
             raise refused
-        data = json.dumps(refused.body).encode()
-        headers = {"content-type": "application/json", "content-length": str(len(data))}
-        headers |= refused.headers
-        encoded = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
-        await self({"type": "http.response.start", "status": refused.status, "headers": encoded})
-        await self({"type": "http.response.body", "body": data})
+        response = JSONResponse(refused.body, refused.status, headers=refused.headers)
+        await response(scope, receive, self)

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, final
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from unbounded.cluster import Address, Call, Engine, Shard
 from unbounded.cluster.connecting import NAME, described, opened_all
@@ -70,10 +70,6 @@ class Observer:
             gauge.clear()
             for each in figures:
                 gauge.labels(each.memory, each.shard).set(getattr(each, what))
-
-    def exposition(self) -> bytes:
-        """The metrics, as Prometheus reads them."""
-        return generate_latest(self.registry)
 
     def log(self, event: str, **more: Any) -> None:
         """One line of JSON on standard error; where nobody takes it, the service goes on."""

@@ -67,7 +67,7 @@ class Guard:
             if refused is None:
                 self._observer.failed(error, request=answer.id)
                 refused = from_library(error)
-            await answer.refuse(refused)
+            await answer.refuse(refused, scope, receive)
         finally:
             self._in_flight.bytes -= request.size
             self._requests -= 1

@@ -16,8 +16,7 @@ from unbounded.serve.session import Pool
 
 DONE = "[DONE]"
 
-MOST = 512
-"""Items of a list that are encoded in one go: the encoder holds the interpreter meanwhile."""
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 TURN = 0.1
 """Seconds after which whoever generates at length sends what there is, and lets others in."""
@@ -183,39 +182,6 @@ def streamed(events: EventQueue) -> StreamingResponse:
 
 
 async def json_answer(pool: Pool, value: Any) -> Response:
-    """A whole answer, encoded by a thread."""
-    data = await pool.run(lambda: "".join(_encoded(value)).encode())
+    """A whole answer, encoded by a thread that lets others in meanwhile, as `encode` would not."""
+    data = await pool.run(lambda: "".join(_ENCODER.iterencode(value)).encode())
     return Response(data, media_type="application/json")
-
-
-def _encoded(value: Any) -> Iterator[str]:
-    """The parts of a JSON text.
-
-    >>> "".join(_encoded({"a": [1, {"b": None}], "c": []}))
-    '{"a":[1,{"b":null}],"c":[]}'
-    >>> json.loads("".join(_encoded(list(range(2000))))) == list(range(2000))
-    True
-    """
-    if isinstance(value, dict):
-        between = "{"
-        for name, one in value.items():
-            yield f"{between}{_text(name)}:"
-            yield from _encoded(one)
-            between = ","
-        yield "}" if value else "{}"
-    elif isinstance(value, list) and len(value) > MOST:
-        for start in range(0, len(value), MOST):
-            yield "," if start else "["
-            yield _text(value[start : start + MOST])[1:-1]
-        yield "]"
-    elif isinstance(value, list):
-        for at, one in enumerate(value):
-            yield "," if at else "["
-            yield from _encoded(one)
-        yield "]" if value else "[]"
-    else:
-        yield _text(value)
-
-
-def _text(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -67,12 +67,14 @@ class Snapshot:
 def write_snapshot(disk: Disk, about: Snapshot, arrays: Mapping[str, np.ndarray]) -> None:
     """Write beside it, sync, rename: it is wholly there or not at all."""
     temporary = about.path.with_name(about.path.name + TEMPORARY)
+    said = {"name": about.path.name, **asdict(about)}
+    del said["path"]
     shutil.rmtree(temporary, ignore_errors=True)
     try:
         with told(f"{about.path} could not be written", ROOM):
             temporary.mkdir()
             places = _write_arrays(disk, temporary / ARRAYS, arrays)
-            write_file(disk, temporary / MANIFEST, sealed(_json(about) | {"arrays": places}))
+            write_file(disk, temporary / MANIFEST, sealed({**said, "arrays": places}))
             shutil.rmtree(about.path, ignore_errors=True)
             disk.replace(temporary, about.path)
             sync_folder(disk, about.path.parent)
@@ -171,47 +173,35 @@ def _read_from(file: io.FileIO, place: Mapping[str, int]) -> np.ndarray:
     return array
 
 
-def _json(about: Snapshot) -> dict[str, Any]:
-    value = asdict(about)
-    return {"name": value.pop("path").name, **value}
-
-
-@final
-class Stopped(OSError):
-    """Nobody wants it any more."""
-
-
 @final
 class StoppableDisk(Disk):
     """A disk on which every call fails once it is told to."""
 
     def __init__(self, disk: Disk) -> None:
-        self._disk = disk
+        self._real = disk
         self.stopped = threading.Event()
+
+    @property
+    def _disk(self) -> Disk:
+        if self.stopped.is_set():
+            raise OSError(0, "stopped")
+        return self._real
 
     def open(self, path: Path, flags: int) -> int:
         """As the disk does."""
-        self._check()
         return self._disk.open(path, flags)
 
     def write(self, file: int, data: bytes | memoryview) -> int:
         """As the disk does."""
-        self._check()
         return self._disk.write(file, data)
 
     def sync(self, file: int) -> None:
         """As the disk does."""
-        self._check()
         self._disk.sync(file)
 
     def replace(self, source: Path, target: Path) -> None:
         """As the disk does."""
-        self._check()
         self._disk.replace(source, target)
-
-    def _check(self) -> None:
-        if self.stopped.is_set():
-            raise Stopped(0, "stopped")
 
 
 @final
