@@ -64,27 +64,8 @@ def _draw_line(
     size: int = 5,
 ) -> None:
     heights = [point["perplexity"] for point in points]
-    axes.plot(
-        [point["us"] for point in points],
-        heights,
-        color=color,
-        marker=marker,
-        markersize=size,
-        label=name,
-        zorder=3,
-    )
-    charged = [_charged(point) for point in points]
-    axes.plot(
-        charged,
-        heights,
-        color=color,
-        marker=marker,
-        markersize=size,
-        markerfacecolor="none",
-        linestyle="",
-    )
-
-
-def _charged(point: Mapping[str, Any]) -> float:
-    """What was written down, or the sum of its parts where older results have only those."""
-    return float(point.get("charged_us") or point["us"] + point.get("filling_us", 0.0))
+    style: dict[str, Any] = {"color": color, "marker": marker, "markersize": size}
+    axes.plot([point["us"] for point in points], heights, label=name, zorder=3, **style)
+    # What was written down, or the sum of its parts where older results have only those.
+    charged = [p.get("charged_us") or p["us"] + p.get("filling_us", 0.0) for p in points]
+    axes.plot(charged, heights, markerfacecolor="none", linestyle="", **style)

@@ -15,7 +15,7 @@ from experiments.config import Cell
 from experiments.corpora import Corpora, domain_order, spoken
 from experiments.results import Found, notes
 from unbounded.corpus import Reader, Splitter, read_sentences
-from unbounded.errors import MissingExtra
+from unbounded.errors import needing
 from unbounded.evaluation.metrics import written
 from unbounded.evaluation.rows import TITLES
 from unbounded.evaluation.tables import Entry, Grid, Line, Part
@@ -117,10 +117,8 @@ def _packed(name: str, before: str, test: str) -> dict[str, Any]:
 
 
 def _pyppmd() -> Any:
-    try:
+    with needing("pyppmd, which packs as 7-Zip's PPMd does,", "compressors"):
         import pyppmd
-    except ImportError:
-        raise MissingExtra("pyppmd, which packs as 7-Zip's PPMd does,", "compressors") from None
     return pyppmd
 
 

@@ -2,7 +2,6 @@
 
 import random
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import final
 
@@ -14,25 +13,17 @@ SEED = 1
 """Of every shuffle; a line is on one side of a split only."""
 
 
-@dataclass(frozen=True)
-class Source:
-    """Where a domain's text lies below the corpora's folder, and whether the paper shuffled it."""
-
-    path: str
-    shuffled: bool
-
-
 SOURCES = {
-    "news-2007": Source("news/2007.txt.xz", shuffled=True),
-    "news-2008": Source("news/2008.txt.xz", shuffled=True),
-    "news-2009": Source("news/2009.txt.xz", shuffled=True),
-    "news-2010": Source("news/2010.txt.xz", shuffled=True),
-    "news-2011": Source("news/2011.txt.xz", shuffled=True),
-    "commentary": Source("commentary", shuffled=True),
-    "web": Source("web/blogs.txt.xz", shuffled=True),
-    "wiki": Source("wiki/articles.txt.xz", shuffled=False),
-    "books": Source("books", shuffled=False),
+    **{f"news-{year}": f"news/{year}.txt.xz" for year in range(2007, 2012)},
+    "commentary": "commentary",
+    "web": "web/blogs.txt.xz",
+    "wiki": "wiki/articles.txt.xz",
+    "books": "books",
 }
+"""Where a domain's text lies below the corpora's folder."""
+
+IN_ORDER = ("wiki", "books")
+"""Domains that the paper did not shuffle."""
 
 
 def spoken(domain: str) -> str:
@@ -71,27 +62,37 @@ class Corpora:
         return place / f"{part}.txt"
 
     def _prepare(self, domain: str, place: Path) -> None:
-        source = SOURCES[domain]
-        path = self._folder / source.path
+        path = self._folder / SOURCES[domain]
         if not path.exists():
             raise CorpusError(
-                f"the corpora have no {source.path} for the domain {domain!r}; put it in "
+                f"the corpora have no {SOURCES[domain]} for the domain {domain!r}; put it in "
                 f"{self._folder}, or give another --corpora"
             )
         lines: Iterable[Line] = Reader([path])
-        if source.shuffled:
+        if domain not in IN_ORDER:
             lines = list(lines)
             random.Random(SEED).shuffle(lines)
         rest = iter(lines)
         place.mkdir(parents=True, exist_ok=True)
         for part in ("train", "valid", "test"):
             wanted = self._sizes.get(part)
-            found = _lay(rest, place / f"{part}.txt", wanted, documents=not source.shuffled)
+            found = _lay(rest, place / f"{part}.txt", wanted, documents=domain in IN_ORDER)
             if found < (wanted or 1):
                 raise CorpusError(
                     f"{path} has too few words: {found:,} for the {part} part of {domain!r}, where "
                     f"{wanted or 1:,} are needed; use a smaller --scale or more text"
                 )
+
+
+def first_words(path: Path, words: int) -> list[Line]:
+    """Lines until they hold so many words, sentence ends counted."""
+    splitter, lines, count = Tokenizer(), [], 0
+    for line in Reader([path]):
+        lines.append(line)
+        count += len(splitter.words(line.text)) + 1
+        if count >= words:
+            break
+    return lines
 
 
 def _lay(lines: Iterator[Line], path: Path, tokens: int | None, *, documents: bool) -> int:

@@ -15,7 +15,7 @@ from typing import Any, final
 
 import numpy as np
 
-from unbounded.errors import MissingExtra, SettingError
+from unbounded.errors import SettingError, needing
 
 VOICE, SPEED, GAP, NOISE = "en-us+klatt2", 150, 3, 60.0
 """Of nine voices, tried by hand on five sentences of no book, the one that pocketsphinx understood
@@ -51,10 +51,8 @@ class Recognizer:
     """pocketsphinx with its English model, as it comes."""
 
     def __init__(self) -> None:
-        try:
+        with needing("pocketsphinx", "recognition"):
             import pocketsphinx
-        except ImportError:
-            raise MissingExtra("pocketsphinx", "recognition") from None
         path = pocketsphinx.get_model_path
         self._decoder = pocketsphinx.Decoder(
             hmm=path("en-us/en-us"),

@@ -13,26 +13,14 @@ import time
 from pathlib import Path
 from typing import Any
 
-from experiments.corpora import Corpora
+from experiments.corpora import Corpora, first_words
 from experiments.results import append_result, read_results
 from unbounded.console import parse_size, say
-from unbounded.corpus import Line, Reader, Tokenizer
 from unbounded.evaluation.evaluate import EvaluationConfig, evaluate
 from unbounded.lm import Pretrained, TransformerConfig, load_model
 from unbounded.presets import MemoryConfig, set_threads
 
 RESULTS = Path(__file__).parents[1] / "results" / "transformers" / "cells.jsonl"
-
-
-def first_words(path: Path, words: int) -> list[Line]:
-    """Lines until they hold so many words, sentence ends counted."""
-    splitter, lines, count = Tokenizer(), [], 0
-    for line in Reader([path]):
-        lines.append(line)
-        count += len(splitter.words(line.text)) + 1
-        if count >= words:
-            break
-    return lines
 
 
 def run(model: Pretrained, texts: Corpora, cell: dict[str, Any]) -> dict[str, Any]:

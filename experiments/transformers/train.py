@@ -10,7 +10,6 @@ import argparse
 import json
 import math
 import time
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -21,8 +20,8 @@ from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
+from experiments.corpora import first_words
 from unbounded.console import parse_size
-from unbounded.corpus import Tokenizer as Words
 from unbounded.lm.huggingface import keep_pieces
 from unbounded.lm.subwords import PieceTokenizer
 
@@ -46,19 +45,6 @@ class Settings:
     rate: float = 1.5e-3
     decay: float = 0.1
     seed: int = 1
-
-
-def lines_of(text: Path, words: int) -> Iterator[str]:
-    """Lines until they hold so many words, sentence ends counted, as everywhere in unbounded."""
-    splitter, count = Words(), 0
-    with text.open(encoding="utf-8") as file:
-        for line in file:
-            found = splitter.words(line)
-            if found:
-                yield line.strip()
-                count += len(found) + 1
-            if count >= words:
-                return
 
 
 def train_tokenizer(lines: list[str], size: int) -> PreTrainedTokenizerFast:
@@ -148,7 +134,7 @@ def main() -> None:
     settings = Settings(steps=asked.steps)
     torch.set_num_threads(asked.threads)
     asked.out.mkdir(parents=True, exist_ok=True)
-    lines = list(lines_of(asked.text, asked.words))
+    lines = [line.text.strip() for line in first_words(asked.text, asked.words)]
     if (asked.out / "tokenizer.json").exists():
         tokenizer = PreTrainedTokenizerFast.from_pretrained(asked.out)
     else:
