@@ -1,7 +1,7 @@
 """The texts of the experiments: found in a folder, shuffled and split as the paper's were."""
 
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import final
 
@@ -76,7 +76,9 @@ class Corpora:
         place.mkdir(parents=True, exist_ok=True)
         for part in ("train", "valid", "test"):
             wanted = self._sizes.get(part)
-            found = _lay(rest, place / f"{part}.txt", wanted, documents=domain in IN_ORDER)
+            parted = domain in IN_ORDER
+            with write_aside(place / f"{part}.txt") as aside:
+                found = write_lines(rest, aside, Tokenizer(), wanted, documents=parted)
             if found < (wanted or 1):
                 raise CorpusError(
                     f"{path} has too few words: {found:,} for the {part} part of {domain!r}, where "
@@ -93,15 +95,3 @@ def first_words(path: Path, words: int) -> list[Line]:
         if count >= words:
             break
     return lines
-
-
-def _lay(lines: Iterator[Line], path: Path, tokens: int | None, *, documents: bool) -> int:
-    """Write lines until they hold `tokens` words; `documents` stay parted by blank lines."""
-    count = 0
-
-    def write(aside: Path) -> None:
-        nonlocal count
-        count = write_lines(lines, aside, Tokenizer(), tokens, documents=documents)
-
-    write_aside(path, write)
-    return count

@@ -2,7 +2,8 @@
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from errno import EISDIR
 from pathlib import Path
 from typing import Any
@@ -27,8 +28,9 @@ def parse_json(data: str | bytes) -> Any:
         raise ValueError("nested too deep") from None
 
 
-def write_aside(path: Path, write: Callable[[Path], None]) -> None:
-    """Let `write` fill a file beside `path`, then rename it into place once it is on disk.
+@contextmanager
+def write_aside(path: Path) -> Iterator[Path]:
+    """A file beside `path` to be filled, which is renamed into place once it is on disk.
 
     Whoever opens `path` sees the old content or the new, never a part: a crash or a full disk
     leaves the old file as it was and no litter behind.
@@ -39,7 +41,7 @@ def write_aside(path: Path, write: Callable[[Path], None]) -> None:
         )
     aside = path.with_name(f".{path.name}.{os.getpid()}.aside")
     try:
-        write(aside)
+        yield aside
         with aside.open("rb") as written:
             os.fsync(written.fileno())
         os.replace(aside, path)
@@ -61,8 +63,5 @@ def write_text_aside(path: Path, text: str) -> None:
     ...     [file.read_text() for file in Path(folder).iterdir()]
     ['kept']
     """
-
-    def write(aside: Path) -> None:
+    with write_aside(path) as aside:
         aside.write_text(text, encoding="utf-8", newline="\n")
-
-    write_aside(path, write)

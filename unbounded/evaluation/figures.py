@@ -143,13 +143,9 @@ def write_figure(figure: Any, path: Path) -> Path:
 
     # A date in the file would make it another one at every run.
     more: dict[str, Any] = {"metadata": {"Date": None}} if path.suffix == ".svg" else {"dpi": 160}
-
-    def write(aside: Path) -> None:
-        with mpl.rc_context(STYLE):
-            figure.savefig(aside, format=path.suffix[1:], **more)
-
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_aside(path, write)
+    with write_aside(path) as aside, mpl.rc_context(STYLE):
+        figure.savefig(aside, format=path.suffix[1:], **more)
     return path
 
 

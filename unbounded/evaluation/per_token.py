@@ -1,7 +1,6 @@
 """Word by word: what each expert and each row gave every word, as JSON lines or Parquet."""
 
 import json
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ import numpy as np
 from unbounded.errors import needing
 from unbounded.evaluation.metrics import FIRST_NEW_BAND, surprise
 from unbounded.evaluation.rows import ScoredBlock, Watcher
+from unbounded.files import write_aside
 from unbounded.types import Probs
 
 
@@ -29,14 +29,9 @@ def per_token_writer(path: Path) -> Iterator[Watcher]:
     if str(path) == "-":
         yield partial(_write_json_lines, sys.stdout)
         return
-    aside = path.with_name(f".{path.name}.{os.getpid()}.aside")
-    opened = _parquet(aside) if path.suffix.lower() == ".parquet" else _json_lines(aside)
-    try:
-        with opened as watcher:
-            yield watcher
-        aside.replace(path)
-    finally:
-        aside.unlink(missing_ok=True)
+    opened = _parquet if path.suffix.lower() == ".parquet" else _json_lines
+    with write_aside(path) as aside, opened(aside) as watcher:
+        yield watcher
 
 
 def _numbers(block: ScoredBlock) -> dict[str, Probs]:

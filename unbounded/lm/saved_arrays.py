@@ -35,16 +35,13 @@ def read_arrays(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
 
 def write_arrays(path: Path, arrays: dict[str, np.ndarray], metadata: dict[str, str]) -> None:
     """Write a file aside and rename it into place."""
-
-    def write(aside: Path) -> None:
-        # `save_file` leaves it to the user alone; others may read it as the umask says.
-        aside.touch()
-        mode = aside.stat().st_mode & 0o777
-        save_file(arrays, aside, metadata)
-        aside.chmod(mode)
-
     try:
-        write_aside(path, write)
+        with write_aside(path) as aside:
+            # `save_file` leaves it to the user alone; others may read it as the umask says.
+            aside.touch()
+            mode = aside.stat().st_mode & 0o777
+            save_file(arrays, aside, metadata)
+            aside.chmod(mode)
     except SafetensorError as error:
         raise ModelError(
             f"{path} could not be written ({error}); free some space, or choose another place"

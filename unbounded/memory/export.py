@@ -28,18 +28,11 @@ def write_table(rows: Iterable[Rows], path: Path) -> int:
         return _json_lines(rows, sys.stdout)
     if path.suffix not in ENDINGS:
         raise SettingError(f"{path} is no table; give a file that ends in {' '.join(ENDINGS)}")
-    count = 0
-
-    def write(aside: Path) -> None:
-        nonlocal count
+    with write_aside(path) as aside:
         if path.suffix == ".parquet":
-            count = _parquet(rows, aside)
-            return
+            return _parquet(rows, aside)
         with aside.open("w", encoding="utf-8", newline="") as file:
-            count = _csv(rows, file) if path.suffix == ".csv" else _json_lines(rows, file)
-
-    write_aside(path, write)
-    return count
+            return _csv(rows, file) if path.suffix == ".csv" else _json_lines(rows, file)
 
 
 def _each(rows: Iterable[Rows]) -> Iterator[tuple[str, str, int, str]]:

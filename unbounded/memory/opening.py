@@ -311,16 +311,19 @@ PATTERN = r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$"
 
 LONGEST = 64
 
-_NAME = re.compile(PATTERN.strip("^$"))
+
+def is_name(name: str) -> bool:
+    """Whether it can only be that of a folder just below: never one above, hidden or nested."""
+    return len(name) <= LONGEST and re.fullmatch(PATTERN.strip("^$"), name) is not None
 
 
 def checked_name(name: str) -> str:
-    """The name, if it can only be that of a folder just below: never one above, hidden or nested.
+    """The name, if it is one.
 
     >>> checked_name("notes-2026.v2")
     'notes-2026.v2'
     """
-    if len(name) > LONGEST or not _NAME.fullmatch(name):
+    if not is_name(name):
         shown = name if len(name) <= LONGEST else name[:LONGEST] + "…"
         raise SettingError(
             f"{shown!r} is no name for a memory; use up to {LONGEST} letters, digits, '-', '_' and "

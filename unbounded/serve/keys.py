@@ -146,13 +146,10 @@ class Keys:
 
     def _write(self, keys: tuple[Key, ...]) -> None:
         text = json.dumps({"keys": [asdict(key) for key in keys]}, indent=1)
-
-        def write(temporary: Path) -> None:
-            file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with write_aside(self.path) as aside:
+            file = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             with os.fdopen(file, "w", encoding="utf-8") as out:
                 out.write(text + "\n")
-
-        write_aside(self.path, write)
 
 
 def digest(token: str) -> str:

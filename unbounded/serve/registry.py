@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any, TypeVar, final
 
 import unbounded.memory
-from unbounded.errors import SettingError, StoreError
+from unbounded.errors import StoreError
 from unbounded.lm import Pretrained
 from unbounded.memory import Budget, Memory
+from unbounded.memory.opening import is_name
 from unbounded.presets import set_threads
 from unbounded.serve.limits import Limits
 from unbounded.serve.observing import Observer, on_shards
@@ -81,15 +82,8 @@ class Registry:
 
     def names(self) -> list[str]:
         """The memories that there are."""
-        found: list[str] = []
-        for path in self.root.iterdir():
-            try:
-                name = checked_name(path.name)
-            except Refused:
-                continue
-            if (path / NAME).is_file():
-                found.append(name)
-        return sorted(found)
+        paths = [path for path in self.root.iterdir() if is_name(path.name)]
+        return sorted(path.name for path in paths if (path / NAME).is_file())
 
     def of_other_models(self) -> list[str]:
         """Those that belong to another model than this."""
@@ -226,16 +220,15 @@ def checked_name(name: str) -> str:
     >>> checked_name("my-notes.2026")
     'my-notes.2026'
     """
-    try:
-        return unbounded.memory.checked_name(name)
-    except SettingError as error:
-        # Not the error's own words: they say the name again, and a request's text goes nowhere.
+    if not is_name(name):
+        # Without the name itself: a request's text goes nowhere.
         raise Refused(
             422,
             "bad_name",
             "that is no name for a memory; use up to 64 letters, digits, - and _, "
             "and single dots between them",
-        ) from error
+        )
+    return name
 
 
 def delete_folder(root: Path, name: str) -> None:
