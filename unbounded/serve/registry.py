@@ -243,15 +243,12 @@ def delete_folder(root: Path, name: str) -> None:
             409, "is_link", "that memory is, or has in it, a link to elsewhere; delete it there"
         )
     disk = RealDisk()
-    lock = Lock(disk, folder)
-    try:
+    with Lock(disk, folder):
         hidden = root / f"{DELETED}{name}-{time.time_ns()}"
         os.rename(folder, hidden)
         sync_folder(disk, root)
         _remove(hidden)
         sync_folder(disk, root)
-    finally:
-        lock.release()
 
 
 def finish_deletions(root: Path) -> list[str]:

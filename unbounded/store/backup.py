@@ -7,6 +7,7 @@ come since, and after a compaction, all.
 
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -89,19 +90,11 @@ def _backup(folder: Path, target: Path, disk: Disk, show: Callable[[int, int], N
     read_about(folder)
     _check_target(folder, target)
     target.mkdir(parents=True, exist_ok=True)
-    held = Lock(disk, target)
-    try:
+    with Lock(disk, target):
         for _ in range(_TRIES):
-            source = Store(folder, write=False)
-            try:
+            # Compacted meanwhile, or a snapshot was replaced by a newer one.
+            with suppress(FileNotFoundError), closing(Store(folder, write=False)) as source:
                 return _copied(source, target, disk, show)
-            except FileNotFoundError:
-                # Compacted meanwhile, or a snapshot was replaced by a newer one.
-                continue
-            finally:
-                source.close()
-    finally:
-        held.release()
     raise StoreError(f"{folder} is compacted all the time; run it again later")
 
 
@@ -134,8 +127,7 @@ def _copied(source: Store, target: Path, disk: Disk, show: Callable[[int, int], 
         copied += _whole(source, count, path, disk)
     identity = None if source.old else source.about["id"]
     where = disk, path, generation, identity, lambda record: None, list[str]()
-    journal = Journal(*where, write=True)
-    try:
+    with closing(Journal(*where, write=True)) as journal:
         _take_back(source, journal, count)
         if journal.records > count or not _same(journal, source.journal, journal.records):
             raise StoreError(
@@ -143,14 +135,9 @@ def _copied(source: Store, target: Path, disk: Disk, show: Callable[[int, int], 
                 "give another folder"
             )
         copied += _append(source, journal, count, show)
-    finally:
-        journal.close()
     copied += _snapshot(source, target, generation, count, disk)
-    copy = Journal(*where, write=False)
-    try:
+    with closing(Journal(*where, write=False)) as copy:
         _verify(source, copy, count)
-    finally:
-        copy.close()
     data = (source.folder / NAME).read_bytes()
     if not (target / NAME).exists() or (target / NAME).read_bytes() != data:
         write_file(disk, target / NAME, data)

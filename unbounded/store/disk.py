@@ -10,7 +10,7 @@ import time
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, final
 
@@ -141,8 +141,8 @@ def _seal(value: Mapping[str, Any]) -> int:
 
 
 @final
-class Lock:
-    """Held from its making to `release`."""
+class Lock(AbstractContextManager["Lock"]):
+    """Held from its making to `release`, or to the end of its context."""
 
     def __init__(self, disk: Disk, folder: Path) -> None:
         self._file = disk.open(folder / LOCK, os.O_RDWR | os.O_CREAT)
@@ -164,6 +164,9 @@ class Lock:
     def release(self) -> None:
         """Let the next writer in."""
         os.close(self._file)
+
+    def __exit__(self, *error: object) -> None:
+        self.release()
 
 
 def lock_within(disk: Disk, folder: Path, patience: float) -> Lock:

@@ -33,16 +33,13 @@ _TRIES = 8
 def create(folder: Path, about: Mapping[str, Any], disk: Disk) -> None:
     """Make a memory that has read nothing."""
     folder.mkdir(parents=True, exist_ok=True)
-    lock = Lock(disk, folder)
-    try:
+    with Lock(disk, folder):
         # Another process may have been first.
         if is_new(folder):
             identity = secrets.token_hex(8)
             remove(folder / WATERMARK)
             write_file(disk, journal_path(folder, 1), new_journal(identity))
             write_about(disk, folder, {**about, "id": identity, "since": 1})
-    finally:
-        lock.release()
 
 
 @final
