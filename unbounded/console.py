@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -81,18 +81,8 @@ def _finite(value: Any) -> Any:
     return value
 
 
-class Meter(Protocol):
-    """Told how far the work has come."""
-
-    def __call__(self, done: int, note: str = "") -> None:
-        """Show that `done` words are read, with a short note."""
-
-
-class LateMeter(Protocol):
-    """Told how far the work has come, and of how much."""
-
-    def __call__(self, done: int, total: int, note: str = "") -> None:
-        """Show that `done` of `total` words are read, with a short note."""
+Meter = Callable[[int, str], None]
+"""Told how many words are read, with a short note."""
 
 
 @contextmanager
@@ -116,7 +106,7 @@ def meter(what: str, total: int | None) -> Iterator[Meter]:
         task = bar.add_task(what, total=total, rate="", note="")
         rate = _Rate()
 
-        def show(done: int, note: str = "") -> None:
+        def show(done: int, note: str) -> None:
             bar.update(task, completed=done, rate=_said(rate(done)), note=note)
 
         _SHOWN.append(bar)
@@ -132,8 +122,11 @@ def _said(rate: float) -> str:
 
 
 @contextmanager
-def late_meter(what: str, first: str = "") -> Iterator["LateMeter"]:
-    """A meter that begins when it is first told how far of how many, and says `first` then."""
+def late_meter(what: str, first: str = "") -> Iterator[Callable[..., None]]:
+    """A meter that begins when it is first told how far of how many, and says `first` then.
+
+    It is told both, and perhaps a note.
+    """
     with ExitStack() as stack:
         begun: list[Meter] = []
 
@@ -176,7 +169,7 @@ class _PlainMeter:
         self._shown = time.monotonic()
         self._rate = _Rate()
 
-    def __call__(self, done: int, note: str = "") -> None:
+    def __call__(self, done: int, note: str) -> None:
         now, rate = time.monotonic(), self._rate(done)
         if now - self._shown < PLAIN_SECONDS:
             return

@@ -277,7 +277,7 @@ def _close(
             before, ids = np.concatenate(parts)[:-1], np.concatenate(words)
             static = model.lm.prob(before, ids)
             temperature, share, _ = tuned(expert, before, ids, static)
-            row.share(share)
+            row.mixture = Fixed(np.array([1 - share, share]))
         expert.close(temperature)
 
 

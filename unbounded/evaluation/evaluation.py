@@ -10,7 +10,7 @@ import numpy as np
 
 from unbounded.corpus import Block, Splitter, Tokenizer
 from unbounded.errors import CorpusError
-from unbounded.evaluation.metrics import BANDS, FrequencyBuckets, surprise
+from unbounded.evaluation.metrics import BANDS, FrequencyBuckets, Tally, surprise
 from unbounded.evaluation.rows import TITLES, Gains, Row, ScoredBlock, Watcher, WordCount
 from unbounded.model import OnlineModel
 from unbounded.shapes import Float
@@ -146,7 +146,7 @@ def _checkpoint(tokens: int, rows: Sequence[Row]) -> Checkpoint:
     for row in rows:
         weights = tuple(row.mixture.weights.tolist())
         points[row.name] = Point(row.tally.perplexity, row.recent.perplexity, weights)
-        row.start_stretch()
+        row.recent = Tally()
     return Checkpoint(tokens, points)
 
 

@@ -69,10 +69,7 @@ class Tally:
     @property
     def perplexity(self) -> float:
         """e to the nats a word; not a number before the first word, infinite beyond any float."""
-        if not self.tokens:
-            return math.nan
-        with np.errstate(over="ignore"):
-            return float(np.exp(self.nats / self.tokens))
+        return self.per(self.tokens)
 
     def per(self, words: int) -> float:
         """The perplexity if the same nats are for so many words."""

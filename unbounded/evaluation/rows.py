@@ -79,10 +79,6 @@ class Row:
         else:
             self.mixture = fixed
 
-    def share(self, part: float) -> None:
-        """Fix the weight of the second of two experts."""
-        self.mixture = Fixed(np.array([1 - part, part]))
-
     def compare(self, columns: Table) -> None:
         """Count what the fitted weights would have given, where both are kept."""
         if self.fitted is not None:
@@ -112,10 +108,6 @@ class Row:
         counts = np.bincount(bands, minlength=len(BANDS)).tolist()
         for tally, part, count in zip(self.bands, by_band, counts, strict=True):
             tally.add(float(part), count, 0)
-
-    def start_stretch(self) -> None:
-        """Begin `recent` anew."""
-        self.recent = Tally()
 
     @property
     def mean_weights(self) -> Float[np.ndarray, " m"]:
