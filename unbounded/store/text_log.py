@@ -1,7 +1,7 @@
 """What was read, in the order it was read: blocks of words, where they stand, what is forgotten."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import final
@@ -195,23 +195,11 @@ class TextLog(ABC):
 
     def words(self, start: int, stop: int) -> list[str]:
         """The words at these positions, forgotten ones left out."""
-        start, stop = max(start, 0), min(stop, self.catalog.positions)
-        out: list[str] = []
-        for block in self._blocks_of(start, stop):
-            position, words = self._block(block)
-            out += self._part(position, words, start, stop)
-        return out
+        return self._between(start, stop, lambda block, words: words) or []
 
     def forms(self, start: int, stop: int) -> list[str] | None:
         """How the words at these positions were written, forgotten ones left out; if known."""
-        start, stop = max(start, 0), min(stop, self.catalog.positions)
-        out: list[str] = []
-        for block in self._blocks_of(start, stop):
-            position, words = self._block(block)
-            if (written := self._forms_of(block, words)) is None:
-                return None
-            out += self._part(position, written, start, stop)
-        return out
+        return self._between(start, stop, self._forms_of)
 
     def forms_at(self, position: int, words: Sequence[str]) -> list[str] | None:
         """How a block of words that begins at a position was written, if that is known."""
@@ -223,21 +211,24 @@ class TextLog(ABC):
         number, at = where
         return read_forms(words, self._at(at, number).payload)
 
-    def _blocks_of(self, start: int, stop: int) -> range:
+    def _between(
+        self, start: int, stop: int, shown: Callable[[int, list[str]], list[str] | None]
+    ) -> list[str] | None:
+        """What is shown for the words of blocks, of those at these positions that are left."""
+        start, stop = max(start, 0), min(stop, self.catalog.positions)
         if start >= stop:
-            return range(0)
+            return []
         first, last = self.catalog.blocks_of(np.array([start, stop - 1])).tolist()
-        return range(first, last + 1)
-
-    def _block(self, block: int) -> tuple[int, list[str]]:
-        position, number, at = self.catalog.block(block)
-        return position, read_words(self._at(at, number).payload).words
-
-    def _part(self, position: int, words: Sequence[str], start: int, stop: int) -> list[str]:
-        """Of a block that begins at a position, what is left between two others."""
-        part = range(max(start - position, 0), min(stop - position, len(words)))
-        left = self.catalog.kept(position, len(words))
-        return [words[i] for i in part if left[i]]
+        out: list[str] = []
+        for block in range(first, last + 1):
+            position, number, at = self.catalog.block(block)
+            every = shown(block, read_words(self._at(at, number).payload).words)
+            if every is None:
+                return None
+            left = self.catalog.kept(position, len(every))
+            part = range(max(start - position, 0), min(stop - position, len(every)))
+            out += [every[i] for i in part if left[i]]
+        return out
 
 
 @final
