@@ -55,6 +55,22 @@ def crash(memory: Memory) -> None:
     store_of(memory).close()
 
 
+def crashed(folder: Path, lines: int) -> dict[str, bytes]:
+    """A memory that read so many lines, as a crash left it; what it knew."""
+    memory = opened(folder, config=CODED)
+    memory.read(some_text(lines), "a")
+    known = state_of(memory)
+    crash(memory)
+    return known
+
+
+def assert_little_is_read_again(folder: Path, known: dict[str, bytes]) -> None:
+    with opened(folder, config=CODED) as memory:
+        assert state_of(memory) == known
+        assert saving_of(memory).since < STEP + BLOCK
+        assert memory.check(deep=True) == []
+
+
 @pytest.mark.parametrize("index", ["auto", "flat", "ivfpq"])
 def test_wherever_it_crashes_at_most_a_step_is_read_again(tmp_path: Path, index: str) -> None:
     settings = MemoryConfig(index=index, k=8, window=16)
@@ -87,10 +103,7 @@ def snapshots_made(folder: Path) -> float:
 
 
 def test_steps_lead_on_from_an_older_snapshot_if_the_newest_is_damaged(tmp_path: Path) -> None:
-    memory = opened(tmp_path / "m", config=CODED)
-    memory.read(some_text(400), "a")
-    known = state_of(memory)
-    crash(memory)
+    known = crashed(tmp_path / "m", 400)
     assert len(delta_paths(tmp_path / "m", 1)) == 2
     newest = snapshot_paths(tmp_path / "m", 1)[0]
     (newest / "manifest.json").write_text("{}")
@@ -104,10 +117,7 @@ def test_steps_lead_on_from_an_older_snapshot_if_the_newest_is_damaged(tmp_path:
 
 
 def test_a_step_that_is_torn_anywhere_is_done_without(tmp_path: Path) -> None:
-    memory = opened(tmp_path / "m", config=CODED)
-    memory.read(some_text(70), "a")
-    known = state_of(memory)
-    crash(memory)
+    known = crashed(tmp_path / "m", 70)
     path = delta_paths(tmp_path / "m", 1)[-1]
     whole = path.read_bytes()
     for end in [0, 5, 18, 30, 45, *np.linspace(60, len(whole) - 1, 12).astype(int).tolist()]:
@@ -119,16 +129,11 @@ def test_a_step_that_is_torn_anywhere_is_done_without(tmp_path: Path) -> None:
         memory.read(some_text(40, 1), "b")
         known = state_of(memory)
         crash(memory)
-    with opened(tmp_path / "m", config=CODED) as memory:
-        assert state_of(memory) == known
-        assert saving_of(memory).since < STEP + BLOCK
+    assert_little_is_read_again(tmp_path / "m", known)
 
 
 def test_a_flipped_bit_in_a_step_is_named_and_never_taken(tmp_path: Path) -> None:
-    memory = opened(tmp_path / "m", config=CODED)
-    memory.read(some_text(90), "a")
-    known = state_of(memory)
-    crash(memory)
+    known = crashed(tmp_path / "m", 90)
     path = delta_paths(tmp_path / "m", 1)[-1]
     whole = path.read_bytes()
     # The file's beginning, the first record's length, checksum, kind, number, and all over.
@@ -191,9 +196,7 @@ def test_neither_writer_nor_readers_wait_for_a_snapshot(tmp_path: Path) -> None:
         assert store_of(memory).checkpoints.busy
         disk.go_on.set()
         known = state_of(memory)
-    with opened(tmp_path / "m", config=CODED) as memory:
-        assert state_of(memory) == known
-        assert memory.check(deep=True) == []
+    assert_little_is_read_again(tmp_path / "m", known)
 
 
 def test_what_is_forgotten_or_compacted_meanwhile_is_in_no_snapshot_that_was_begun(
@@ -219,10 +222,7 @@ def test_what_is_forgotten_or_compacted_meanwhile_is_in_no_snapshot_that_was_beg
         memory.read(some_text(50, 3), "c")
         known = state_of(memory)
         crash(memory)
-    with opened(tmp_path / "m", config=CODED) as memory:
-        assert state_of(memory) == known
-        assert saving_of(memory).since < STEP + BLOCK
-        assert memory.check(deep=True) == []
+    assert_little_is_read_again(tmp_path / "m", known)
 
 
 @pytest.mark.parametrize("kind", ["open", "write", "sync", "replace"])

@@ -46,6 +46,11 @@ def official(zoo: Client) -> Iterator[openai.OpenAI]:
         yield official
 
 
+def reply(official: openai.OpenAI, **more: Any) -> Any:
+    (choice,) = official.chat.completions.create(model="zoo", messages=[USER], **more).choices
+    return choice
+
+
 def test_a_reply_comes_whole_and_streamed(official: openai.OpenAI) -> None:
     asked = {"model": "zoo", "messages": [USER], "temperature": 0, "max_completion_tokens": 12}
     whole = official.chat.completions.create(**asked)  # type: ignore[call-overload]
@@ -72,25 +77,13 @@ def test_a_reply_comes_whole_and_streamed(official: openai.OpenAI) -> None:
 
 def test_a_reply_ends_where_a_special_piece_or_a_stop_text_is(official: openai.OpenAI) -> None:
     for stop in ("zor", ["x", "zor"]):
-        (choice,) = official.chat.completions.create(
-            model="zoo",
-            messages=[USER],
-            temperature=0,
-            max_tokens=20,
-            stop=stop,
-        ).choices
+        choice = reply(official, temperature=0, max_tokens=20, stop=stop)
         assert (choice.message.content or "").strip() == "the"
         assert choice.finish_reason == "stop"
     # Drawn by chance, the piece that ends a text comes sooner or later, and is never said.
     ends = set()
     for seed in range(40):
-        (choice,) = official.chat.completions.create(
-            model="zoo",
-            messages=[USER],
-            temperature=2,
-            max_tokens=60,
-            seed=seed,
-        ).choices
+        choice = reply(official, temperature=2, max_tokens=60, seed=seed)
         assert "<|endoftext|>" not in (choice.message.content or "")
         ends.add(choice.finish_reason)
         if seed > 2 and "stop" in ends:
@@ -99,14 +92,7 @@ def test_a_reply_ends_where_a_special_piece_or_a_stop_text_is(official: openai.O
 
 
 def test_each_token_says_how_likely_it_was(official: openai.OpenAI) -> None:
-    (choice,) = official.chat.completions.create(
-        model="zoo",
-        messages=[USER],
-        temperature=0,
-        max_tokens=5,
-        logprobs=True,
-        top_logprobs=2,
-    ).choices
+    choice = reply(official, temperature=0, max_tokens=5, logprobs=True, top_logprobs=2)
     assert choice.logprobs is not None
     told = choice.logprobs.content or []
     assert "".join(one.token for one in told) == choice.message.content

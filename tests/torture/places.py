@@ -16,7 +16,7 @@ from unbounded.cluster import Shard, shard
 from unbounded.cluster.messages import Piece
 from unbounded.cluster.queue import Queue
 from unbounded.memory import checkpointing, local
-from unbounded.store.disk import Lock, RealDisk
+from unbounded.store.disk import Disk, Lock, RealDisk
 
 
 class Place(ABC):
@@ -100,30 +100,31 @@ class OneShard(Place):
             one.close()
 
 
+def open_queue(folder: Path, disk: Disk, shards: int) -> Queue:
+    folder.mkdir(exist_ok=True)
+    lock = Lock(disk, folder)
+    try:
+        return Queue(folder, lock, {"model": "toy", "width": WIDTH, "shards": shards}, 10**6)
+    except BaseException:
+        lock.release()
+        raise
+
+
 @final
 class OneQueue(Place):
     """What waits for shards that are unavailable."""
 
     name = "queue"
 
-    def _opened(self, folder: Path) -> Queue:
-        folder.mkdir(exist_ok=True)
-        lock = Lock(RealDisk(), folder)
-        try:
-            return Queue(folder, lock, {"model": "toy", "width": WIDTH, "shards": 2}, 10**6)
-        except BaseException:
-            lock.release()
-            raise
-
     def fill(self, folder: Path, seed: int) -> None:
-        queue = self._opened(folder)
+        queue = open_queue(folder, RealDisk(), shards=2)
         for first in range(0, 80, 10):
             queue.put([piece(first, 5, "letter", seed, 2), piece(first + 1, 5, "letter", seed, 2)])
         queue.keep("mind", b"whom to believe")
         queue.close()
 
     def known(self, folder: Path, more: int | None = None) -> tuple[object, list[str]]:
-        queue = self._opened(folder)
+        queue = open_queue(folder, RealDisk(), shards=2)
         try:
             if more is not None:
                 queue.put([piece(0, 10, f"more{more}", more, 2)])

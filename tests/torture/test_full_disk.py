@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.streams import WIDTH, about
+from tests.cluster.streams import about
 from tests.conftest import Torture
 from tests.memory.failing import FailingDisk
-from tests.torture.places import piece
+from tests.torture.places import open_queue, piece
 from unbounded.cluster import Shard, queue, shard
 from unbounded.cluster.queue import Queue
 from unbounded.errors import StoreError
-from unbounded.store.disk import Lock
 
 
 def live(place: str, folder: Path, disk: FailingDisk, done: list[int]) -> None:
@@ -40,13 +39,7 @@ def live(place: str, folder: Path, disk: FailingDisk, done: list[int]) -> None:
 def opened(place: str, folder: Path) -> Shard | Queue:
     if place == "shard":
         return Shard(str(folder), about(), patience=0.0)
-    folder.mkdir(exist_ok=True)
-    lock = Lock(FailingDisk(), folder)
-    try:
-        return Queue(folder, lock, {"model": "toy", "width": WIDTH, "shards": 1}, 10**6)
-    except BaseException:
-        lock.release()
-        raise
+    return open_queue(folder, FailingDisk(), shards=1)
 
 
 def held(one: Shard | Queue) -> int:

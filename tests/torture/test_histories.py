@@ -1,6 +1,7 @@
 """Files of one memory in the place of another's: refused or said, never a silent change."""
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -48,35 +49,36 @@ def _begins_as(longer: Path, journal: Path) -> bool:
     return there and longer.read_bytes().startswith(journal.read_bytes())
 
 
+def of_another(place: Place, folder: Path, seed: int) -> list[tuple[Path, Path]]:
+    """Two memories that have nothing in common: each one's files in the other."""
+    a, b = folder / "a", folder / "b"
+    place.fill(a, seed)
+    place.fill(b, seed + 10)
+    return [(a, b), (b, a)]
+
+
+def of_an_earlier_time(place: Place, folder: Path, seed: int) -> list[tuple[Path, Path]]:
+    """Two futures of one past: a backup that was restored and went on otherwise."""
+    past, a, b = (folder / name for name in ("past", "a", "b"))
+    place.fill(past, seed)
+    for future, more in ((a, 3), (b, 4)):
+        place.known(fresh(past, future), more)
+    return [(a, b), (past, b), (b, past)]
+
+
 @pytest.mark.torture
 @pytest.mark.parametrize("place", PLACES, ids=lambda place: place.name)
-def test_files_of_another_memory_are_never_taken_in_silence(
-    tmp_path: Path, place: Place, torture: Torture
+@pytest.mark.parametrize("made", [of_another, of_an_earlier_time])
+def test_files_of_another_history_are_never_taken_in_silence(
+    tmp_path: Path,
+    place: Place,
+    made: Callable[[Place, Path, int], list[tuple[Path, Path]]],
+    torture: Torture,
 ) -> None:
     cases = 0
     for number in range(torture.cases(1, 3)):
-        seed = torture.seed % 1000 + 20 * number
-        for name, start in (("a", seed), ("b", seed + 10)):
-            place.fill(tmp_path / f"{name}{number}", start)
-        a, b = tmp_path / f"a{number}", tmp_path / f"b{number}"
-        cases += crossed(place, a, b, tmp_path / "m", torture)
-        cases += crossed(place, b, a, tmp_path / "m", torture)
-    torture.tell("files of another memory", place.name, cases)
-
-
-@pytest.mark.torture
-@pytest.mark.parametrize("place", PLACES, ids=lambda place: place.name)
-def test_files_of_an_earlier_time_are_never_taken_in_silence(
-    tmp_path: Path, place: Place, torture: Torture
-) -> None:
-    """Two futures of one past: a backup that was restored and went on otherwise."""
-    cases = 0
-    for number in range(torture.cases(1, 2)):
-        past, a, b = (tmp_path / f"{name}{number}" for name in ("past", "a", "b"))
-        place.fill(past, torture.seed % 1000 + number)
-        for future, more in ((a, 3), (b, 4)):
-            place.known(fresh(past, future), more)
-        cases += crossed(place, a, b, tmp_path / "m", torture)
-        cases += crossed(place, past, b, tmp_path / "m", torture)
-        cases += crossed(place, b, past, tmp_path / "m", torture)
-    torture.tell("files of another future of the same memory", place.name, cases)
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        for one, other in made(place, folder, torture.seed % 1000 + 20 * number):
+            cases += crossed(place, one, other, tmp_path / "m", torture)
+    torture.tell(f"files {made.__name__.replace('_', ' ')}", place.name, cases)
