@@ -3,6 +3,9 @@
 import bz2
 import lzma
 import math
+import shutil
+import subprocess
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
@@ -15,7 +18,7 @@ from experiments.config import Cell
 from experiments.corpora import Corpora, domain_order, spoken
 from experiments.results import Found, notes
 from unbounded.corpus import Reader, Splitter, read_sentences
-from unbounded.errors import needing
+from unbounded.errors import SettingError, needing
 from unbounded.evaluation.metrics import written
 from unbounded.evaluation.rows import TITLES
 from unbounded.evaluation.tables import Entry, Grid, Line, Part
@@ -69,11 +72,23 @@ def ppmd(text: bytes) -> int:
     return len(encoder.encode(text)) + len(encoder.flush())
 
 
+def zpaq(text: bytes) -> int:
+    """`zpaq -m5`, contexts mixed bit by bit; it forgets everything each 64 MiB."""
+    if shutil.which("zpaq") is None:
+        raise SettingError("the program zpaq is not installed; install the package zpaq of Debian")
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "text").write_bytes(text)
+        command = ["zpaq", "add", "packed.zpaq", "text", "-m5", "-t1"]
+        subprocess.run(command, cwd=folder, check=True, capture_output=True)
+        return (Path(folder) / "packed.zpaq").stat().st_size
+
+
 COMPRESSORS: dict[str, Callable[[bytes], int]] = {
     "bzip2 -9": bzip2,
     "zstd --ultra -22 --long": zstd,
     "xz -9e": xz,
     f"PPMd, order {PPMD_ORDER}": ppmd,
+    "zpaq -m5": zpaq,
 }
 """How many bytes each makes of a text."""
 
@@ -93,7 +108,7 @@ def run_compressors(
     _pyppmd()
     before = text_of(corpora.text(cell.train, "train"), model.tokenizer, train_tokens)
     test = text_of(corpora.text(cell.test, "test"), model.tokenizer, cell.tokens)
-    packed = [_packed(name, before, test) for name in COMPRESSORS]
+    packed = [packed_after(name, before, test) for name in COMPRESSORS]
     result = run_cell(replace(cell, mixture="online"), model, corpora, progress, protocol="open")
     return {**result, "cell": asdict(cell), "characters": len(test), "compressors": packed}
 
@@ -104,7 +119,8 @@ def text_of(path: Path, tokenizer: Splitter, tokens: int) -> str:
     return written(list(islice(chain.from_iterable(s.words for s in sentences), tokens)))
 
 
-def _packed(name: str, before: str, test: str) -> dict[str, Any]:
+def packed_after(name: str, before: str, test: str) -> dict[str, Any]:
+    """What the test text adds to the packed training text."""
     began = time.perf_counter()
     compress = COMPRESSORS[name]
     extra = compress((before + test).encode()) - compress(before.encode())

@@ -127,14 +127,15 @@ using Shut = Arg<"shut", const bool, 1>;
 Speller speller_of(const SpellerTables& tables, int bits) {
   const auto& [slots, counters, weights] = tables;
   require(bits >= 1 && bits <= 8, to_string(bits) + " bits a symbol; from 1 to 8");
-  require(counters.size() == 2 && weights.size(0) == size_t(kSpellingOrders + 2 + bits) &&
-              weights.size(1) == kSpellingContexts && weights.size(2) == kSpellingClasses,
+  const bool first = weights.size(1) == kSpellingLasting;
+  require(counters.size() == 2 && weights.size(0) == size_t(spelling_rows(bits, first)) &&
+              (first || weights.size(1) == kSpellingContexts) && weights.size(2) == kSpellingClasses,
           "counters must be 2, and weights for each context and bit");
   // A search ends at an empty slot.
   require(std::has_single_bit(slots.size()) && counters[0] >= 0 && size_t(counters[0]) < slots.size(),
           "slots must be a power of two, more than are counted as used");
   return {slots.data(), slots.size(), counters.data(),
-          reinterpret_cast<float(*)[kSpellingContexts][kSpellingClasses]>(weights.data()), bits};
+          reinterpret_cast<float(*)[kSpellingClasses]>(weights.data()), int(weights.size(1)), bits};
 }
 
 // Bytes of all words, where each begins and ends, and before which bytes a word cannot end.

@@ -7,16 +7,16 @@
 namespace unbounded {
 namespace {
 
-constexpr int kContexts = kSpellingContexts, kOrders = kSpellingOrders;
+constexpr int kContexts = kSpellingContexts, kLasting = kSpellingLasting, kOrders = kSpellingOrders;
 
 // A place seen n times moves by 1 / (n + kDelta) of the way to what comes; what it is seen more often
-// than kMost does not count, so that it never stops moving.
+// than kMost does not count, so that it never stops moving; kFew of the contexts of the last words.
 constexpr double kDelta = 1.4;
-constexpr int64_t kMost = 255;
+constexpr int64_t kMost = 255, kFew = 4;
 
 // Step of the mixing weights, how many times as large it begins, and after how many words half of
-// that is gone.
-constexpr double kRate = 0.002, kEarly = 10.0, kSoon = 1000.0;
+// that is gone; by edition.
+constexpr double kRate[] = {0.002, 0.0006}, kEarly[] = {10.0, 15.0}, kSoon[] = {1000.0, 150.0};
 
 // No choice is surer than this many nats of odds.
 constexpr float kSharpest = 14.0f;
@@ -51,10 +51,11 @@ Kind kind_of(uint8_t symbol) {
 // What has been written so far: the part since the last mark, so that "nissan" in "renault-nissan" is
 // spelled as any word, and the shape, in which a run of letters is as good as one.
 struct SoFar {
-  uint64_t part = 0, shape = 0, last = 0;
+  uint64_t part = 0, shape = 0, last = 0, before = 0;
 
   void go_on(uint8_t symbol) {
     const Kind kind = kind_of(symbol);
+    before = last;
     part = kind == point || kind == mark ? 0 : scramble(part + symbol);
     if (kind != letter || last != kind) shape = scramble(shape + kind);
     last = kind;
@@ -62,15 +63,16 @@ struct SoFar {
 };
 
 // The contexts of the symbol at a place of a word, as numbers.
-void contexts_at(const uint8_t* word, int64_t at, const SoFar& so_far, uint64_t* out) {
+void contexts_at(const uint8_t* word, int64_t at, const SoFar& so_far, int contexts, uint64_t* out) {
   uint64_t number = out[0] = 0;
   for (int64_t back = 1; back < kOrders; ++back) {
     const uint64_t symbol = at >= back ? word[at - back] : at + 1 == back ? kBefore : kOutside;
     out[back] = number = scramble(number + symbol);
   }
   out[kOrders] = so_far.part;
-  out[kOrders + 1] = so_far.shape * 31 + uint64_t(std::min<int64_t>(at, 20));
-  for (int i = 0; i < kContexts; ++i) out[i] = scramble(out[i] * kContexts + i);
+  out[kOrders + 1] = out[kLasting + 1] = so_far.shape * 31 + uint64_t(std::min<int64_t>(at, 20));
+  out[kLasting] = out[3];
+  for (int i = 0; i < contexts; ++i) out[i] = scramble(out[i] * contexts + i);
 }
 
 // Where a place is in the table, or the empty slot where it would be.
@@ -94,11 +96,11 @@ uint64_t key_of(uint64_t context, uint64_t node, int level) {
 }
 
 // A place that has seen one choice more.
-uint64_t moved(uint64_t slot, int choice) {
+uint64_t moved(uint64_t slot, int choice, int64_t most) {
   const auto times = int64_t(slot & 1023);
   auto chance = int64_t(slot >> 10 & kWhole);
   chance += int64_t(double(choice * kWhole - chance) / (double(times) + kDelta));
-  return slot >> 32 << 32 | uint64_t(chance) << 10 | uint64_t(std::min(times + 1, kMost));
+  return slot >> 32 << 32 | uint64_t(chance) << 10 | uint64_t(std::min(times + 1, most));
 }
 
 // One word's way through the table.
@@ -107,40 +109,53 @@ struct Way {
   bool learn;
   double rate;
   uint64_t contexts[kContexts];
+  int sets[4], used;  // rows of weights; the first two are the choice's own
+
+  // Whom to believe depends on where in the word it is, and after what.
+  void stand(int64_t at, const SoFar& so_far) {
+    const int places = kSpellingLongest + (1 << speller.bits);
+    sets[2] = places + int(std::min<int64_t>(at, kSpellingPlaces - 1));
+    sets[3] = places + kSpellingPlaces + int(so_far.last * kSpellingKinds + so_far.before);
+  }
 
   // The chance of a choice.
   double choose(uint64_t node, int level, int choice) {
     uint64_t places[kContexts];
     float odds[kContexts];
     int classes[kContexts], longest = 0;
-    for (int i = 0; i < kContexts; ++i) {
+    const int count = speller.contexts;
+    for (int i = 0; i < count; ++i) {
       const uint64_t key = key_of(contexts[i], node, level);
       places[i] = find(speller.slots, speller.size, key);
       uint64_t& slot = speller.slots[places[i]];
-      odds[i] = 0.0f, classes[i] = 0;
+      odds[i] = 0.0f, classes[i] = i * kSpellingClasses;
       if (slot) {
         odds[i] = kStretch[slot >> 20 & 4095];
-        classes[i] = class_of(int64_t(slot & 1023));
+        classes[i] += class_of(int64_t(slot & 1023));
         if (i <= kOrders) longest = i;
       } else if (learn) {
         slot = key << 32 | uint64_t(1) << 31;
         speller.counters[0] += 1;
       }
     }
-    // Whom to believe depends on the longest context that was seen, and on which bit it is.
-    auto& by_longest = speller.weights[longest];
-    auto& by_level = speller.weights[kOrders + 1 + level];
+    // And on the longest context that was seen, and on which choice or, once, which bit it is.
+    sets[0] = longest, sets[1] = kSpellingLongest + (speller.first() ? level : int(node));
+    float* rows[4];
+    for (int set = 0; set < used; ++set) rows[set] = speller.weights[sets[set] * count];
     float total = 0.0f;
-    for (int i = 0; i < kContexts; ++i)
-      total += (by_longest[i][classes[i]] + by_level[i][classes[i]]) * odds[i];
+    for (int i = 0; i < count; ++i) {
+      float weight = rows[0][classes[i]] + rows[1][classes[i]];
+      for (int set = 2; set < used; ++set) weight += rows[set][classes[i]];
+      total += weight * odds[i];
+    }
     total = std::min(std::max(total, -kSharpest), kSharpest);
     const double chance = 1.0 / (1.0 + std::exp(-double(total)));
     if (learn) {
       const auto step = float((choice - chance) * rate);
-      for (int i = 0; i < kContexts; ++i) {
-        by_longest[i][classes[i]] += step * odds[i];
-        by_level[i][classes[i]] += step * odds[i];
-        speller.slots[places[i]] = moved(speller.slots[places[i]], choice);
+      for (int i = 0; i < count; ++i) {
+        for (int set = 0; set < used; ++set) rows[set][classes[i]] += step * odds[i];
+        uint64_t& slot = speller.slots[places[i]];
+        slot = moved(slot, choice, i < kLasting ? kMost : kFew);
       }
     }
     return choice ? chance : 1.0 - chance;
@@ -148,7 +163,7 @@ struct Way {
 
   // Ask for the lines of memory that a symbol will need.
   void prefetch(int symbol) const {
-    for (int i = 0; i < kContexts; ++i)
+    for (int i = 0; i < speller.contexts; ++i)
       for (int level = 1; level <= speller.bits; level += 3) {
         const uint64_t node = (1 << (level - 1)) | symbol >> (speller.bits - level + 1);
         __builtin_prefetch(speller.slots + (key_of(contexts[i], node, level) & (speller.size - 1)));
@@ -159,11 +174,14 @@ struct Way {
 }  // namespace
 
 double Speller::spell(const uint8_t* word, const bool* shut, int64_t length, bool learn) {
-  Way way{*this, learn, kRate * (1.0 + kEarly / (1.0 + double(counters[1]) / kSoon)), {}};
+  const int edition = first() ? 0 : 1;
+  const double early = kEarly[edition] / (1.0 + double(counters[1]) / kSoon[edition]);
+  Way way{*this, learn, kRate[edition] * (1.0 + early), {}, {}, first() ? 2 : 4};
   SoFar so_far;
   double logprob = 0.0;
   for (int64_t at = 0; at <= length; ++at) {
-    contexts_at(word, at, so_far, way.contexts);
+    contexts_at(word, at, so_far, contexts, way.contexts);
+    way.stand(at, so_far);
     const bool ends = at == length;
     if (!ends) way.prefetch(word[at]);
     // Where no word may end there is nothing to choose, and nothing to learn. The chances of one

@@ -30,6 +30,7 @@ from unbounded.experts import (
 )
 from unbounded.experts.cache import PAPER_K, Neighborhood
 from unbounded.experts.offline import SHARE
+from unbounded.experts.spelling import EDITION
 from unbounded.lm import (
     AdaptedHead,
     HeadedModel,
@@ -156,6 +157,8 @@ class Recipe:
     mixture: str = "gated"
     """`gated`, by the state before each word, or `online`, one set of weights."""
     oov: str = "characters"
+    spelling: int = EDITION
+    """The edition of the spelling model."""
 
     def __post_init__(self) -> None:
         if "unbounded" not in self.experts:
@@ -167,7 +170,15 @@ class Recipe:
     def build(self, model: Pretrained, full_size: int | None, config: MemoryConfig) -> OnlineModel:
         """An online model that has read nothing yet."""
         mixture = Online(len(self.experts)) if self.mixture == "online" else None
-        return build_online(model, full_size, self.experts, config, self.oov, mixture=mixture)
+        return build_online(
+            model,
+            full_size,
+            self.experts,
+            config,
+            self.oov,
+            mixture=mixture,
+            spelling=self.spelling,
+        )
 
 
 PAPER = MemoryConfig(index="ivfpq", k=PAPER_K, kernel=Kernel(sharpness=1.0), normalize=False)
@@ -213,6 +224,7 @@ def build_online(
     oov: str = "characters",
     pairs: Callable[[Vocabulary], Datastore] | None = None,
     mixture: Mixture | None = None,
+    spelling: int = EDITION,
 ) -> OnlineModel:
     """An online model with these experts, which has read nothing yet; gated, or of that mixture.
 
@@ -229,7 +241,7 @@ def build_online(
     lm: LanguageModel = model.lm
     if oov == "characters":
         lm = Spelled(model.recurrent, model.speller, vocabulary)
-    builder = _Builder(model, vocabulary, full_size, memory, pairs, "adapted" in names)
+    builder = _Builder(model, vocabulary, full_size, memory, pairs, "adapted" in names, spelling)
     built = {name: builder.expert(name) for name in names}
     mixture = mixture or Gated(len(built), groups=[model.lm.width])
     return OnlineModel(lm, vocabulary, built, mixture)
@@ -253,10 +265,11 @@ class _Builder:
         memory: MemoryConfig,
         pairs: Callable[[Vocabulary], Datastore] | None,
         adapted: bool,
+        spelling: int,
     ) -> None:
         self._model, self._vocabulary, self._full = model, vocabulary, full_size
         self._size = model.lm.base_size if full_size is None else full_size
-        self._memory, self._pairs = memory, pairs
+        self._memory, self._pairs, self._edition = memory, pairs, spelling
         self._shared = SharedHead(model.headed) if adapted else None
 
     def expert(self, name: str) -> Expert:
@@ -319,8 +332,10 @@ class _Builder:
         )
 
     def _spelling(self) -> Spelling:
-        key = f"{self._model.fingerprint}-spelling"
-        return Spelling(self._vocabulary, derived(key, lambda: Spelling(self._vocabulary).state()))
+        words, edition = self._vocabulary, self._edition
+        key = f"{self._model.fingerprint}-spelling{'' if edition == 1 else f'-{edition}'}"
+        base = derived(key, lambda: Spelling(words, edition=edition).state())
+        return Spelling(words, base, edition)
 
     def _train_ngram(self) -> NGram:
         """The n-grams when they have read what the network was trained on."""

@@ -258,9 +258,9 @@ Result spelling(size_t) {
   uint64_t size = 1 << 10;
   std::vector<uint64_t> slots(size);
   std::vector<int64_t> counters(2);
-  std::vector<float> weights((kSpellingOrders + 2 + 8) * kSpellingContexts * kSpellingClasses, 0.3f);
+  std::vector<float> weights(spelling_rows(8, false) * kSpellingContexts * kSpellingClasses, 0.3f);
   Speller speller{slots.data(), size, counters.data(),
-                  reinterpret_cast<float(*)[kSpellingContexts][kSpellingClasses]>(weights.data()), 8};
+                  reinterpret_cast<float(*)[kSpellingClasses]>(weights.data()), kSpellingContexts, 8};
   Result result;
   for (int word = 0; word < 60; ++word) {
     const size_t length = random.next() % 12;

@@ -83,32 +83,34 @@ def _kind(symbol: int) -> int:
 class InPlaces:
     """The character model with a dictionary of places: context and choice → chance and count."""
 
-    def __init__(self, bits: int) -> None:
-        self.bits, self.words = bits, 0
+    def __init__(self, bits: int, edition: int) -> None:
+        self.bits, self.words, self.first = bits, 0, edition == 1
         self.places: dict[tuple[int, int, int], list[int]] = {}
         self.weights: dict[tuple[int, int, int], float] = defaultdict(
-            lambda: float(np.float32(0.15))
+            lambda: float(np.float32(0.15 if self.first else 0.075))
         )
 
     def logprob(self, word: tuple[int, ...], shut: tuple[bool, ...], *, learn: bool) -> float:
         """The logarithm of the word's probability; where it is shut it cannot end."""
-        total, part, shape, last = 0.0, 0, 0, 0
+        total, part, shape, last, before = 0.0, 0, 0, 0, 0
         for at in range(len(word) + 1):
             contexts = self._contexts(word, at, part, shape)
+            places = 7 + (1 << self.bits)
+            where = [] if self.first else [places + min(at, 23), places + 24 + 6 * last + before]
             ends = at == len(word)
             if ends or not shut[at]:
-                total += self._choose(contexts, 0, 0, int(ends), learn)
+                total += self._choose(contexts, where, 0, 0, int(ends), learn)
             if ends:
                 break
             node = 1
             for level in range(1, self.bits + 1):
                 choice = word[at] >> (self.bits - level) & 1
-                total += self._choose(contexts, node, level, choice, learn)
+                total += self._choose(contexts, where, node, level, choice, learn)
                 node = 2 * node + choice
             kind = _kind(word[at])
             part = 0 if kind in (2, 5) else _scramble((part + word[at]) & MASK)
             shape = shape if kind == last == 4 else _scramble((shape + kind) & MASK)
-            last = kind
+            last, before = kind, last
         self.words += learn
         return total
 
@@ -118,10 +120,17 @@ class InPlaces:
             symbol = word[at - back] if at >= back else 256 if at + 1 == back else 257
             number = _scramble((number + symbol) & MASK)
             found.append(number)
-        return [*found, part, (shape * 31 + min(at, 20)) & MASK]
+        shape = (shape * 31 + min(at, 20)) & MASK
+        return [*found, part, shape, *([] if self.first else [found[3], shape])]
 
     def _choose(
-        self, contexts: list[int], node: int, level: int, choice: int, learn: bool
+        self,
+        contexts: list[int],
+        where: list[int],
+        node: int,
+        level: int,
+        choice: int,
+        learn: bool,
     ) -> float:
         keys = [(i, context, node) for i, context in enumerate(contexts)]
         seen = [self.places.get(key) for key in keys]
@@ -132,13 +141,15 @@ class InPlaces:
             step = chance >> 10
             odds.append(math.log((step + 0.5) / (4095.5 - step)) if place else 0.0)
             classes.append(sum(times >= edge for edge in (1, 2, 3, 6, 20)))
-        sets = [[(s, i, c) for i, c in enumerate(classes)] for s in (longest, 7 + level)]
+        rows = longest, 7 + (level if self.first else node), *where
+        sets = [[(s, i, c) for i, c in enumerate(classes)] for s in rows]
         total = sum(
-            (self.weights[a] + self.weights[b]) * o for a, b, o in zip(*sets, odds, strict=True)
+            sum(self.weights[key] for key in of) * o for *of, o in zip(*sets, odds, strict=True)
         )
         chance_of_one = 1 / (1 + math.exp(-min(max(total, -14.0), 14.0)))
         if learn:
-            rate = 0.002 * (1 + 10 / (1 + self.words / 1000))
+            rate, early, soon = (0.002, 10, 1000) if self.first else (0.0006, 15, 150)
+            rate *= 1 + early / (1 + self.words / soon)
             for weights in sets:
                 for key, o in zip(weights, odds, strict=True):
                     self.weights[key] += (choice - chance_of_one) * rate * o
@@ -146,5 +157,5 @@ class InPlaces:
             for key in keys:
                 place = self.places.setdefault(key, [1 << 21, 0])
                 place[0] += int((choice * whole - place[0]) / (place[1] + 1.4))
-                place[1] = min(place[1] + 1, 255)
+                place[1] = min(place[1] + 1, 255 if key[0] < 8 else 4)
         return math.log(chance_of_one if choice else 1 - chance_of_one)

@@ -114,6 +114,16 @@ def test_an_oov_word_costs_less_the_second_time_and_so_does_its_kind() -> None:
     assert (probs[3:] > 3 * fresh).all()
 
 
+def test_an_old_state_goes_on_as_the_edition_that_wrote_it() -> None:
+    vocabulary = Vocabulary(KNOWN)
+    words = vocabulary.encode(["zorble", "grimp", "zorbles"])
+    old, new = Spelling(vocabulary, edition=1), Spelling(vocabulary)
+    new.load([old.state()])
+    np.testing.assert_array_equal(
+        new.score(nothing(words), words), old.score(nothing(words), words)
+    )
+
+
 def test_an_oov_word_is_learned_once() -> None:
     vocabulary = Vocabulary(KNOWN)
     once = vocabulary.encode(["zorble"])
@@ -217,12 +227,12 @@ def test_a_word_that_no_tokenizer_gives_is_refused_and_an_old_model_may_know_one
 words_of = st.lists(st.text("ab1.-é", max_size=9).map(lambda w: tuple(w.encode())), max_size=20)
 
 
-@given(words=words_of, shut=st.integers(0, 2**9 - 1))
-@settings(max_examples=40, deadline=None)
+@given(words=words_of, shut=st.integers(0, 2**9 - 1), edition=st.sampled_from([1, 2]))
+@settings(max_examples=80, deadline=None)
 def test_it_says_what_the_definition_with_a_dictionary_of_places_says(
-    words: list[Word], shut: int
+    words: list[Word], shut: int, edition: int
 ) -> None:
-    plain, model = InPlaces(8), CharacterModel()
+    plain, model = InPlaces(8, edition), CharacterModel(edition=edition)
     expected = []
     closed = [tuple(bool(shut >> min(n, 8) & 1) for n in range(len(word))) for word in words]
     for word, ends in zip(words, closed, strict=True):

@@ -1,5 +1,6 @@
 """What `evaluate` calls full is what a memory is made of, wherever it lies."""
 
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,10 @@ from tests.memory.texts import some_text
 from tests.small import recurrent
 from unbounded.corpus import Tokenizer, Vocabulary
 from unbounded.errors import SettingError
+from unbounded.experts.spelling import EDITION, Spelling
 from unbounded.lm import NetworkConfig, Pretrained
+from unbounded.memory.opening import _recipe
+from unbounded.presets import recipe_for
 
 BASE = ["</s>", *(f"known{i}" for i in range(11))]
 MODEL = Pretrained(
@@ -81,3 +85,16 @@ def test_what_a_memory_is_made_of_stays(tmp_path: Path) -> None:
         unbounded.open(model=MODEL, preset="best")
     with pytest.raises(SettingError, match="needs the expert 'unbounded'"):
         unbounded.open(model=MODEL, preset=["static", "spelling"])
+
+
+def test_a_memory_that_does_not_say_how_it_spells_spells_as_version_0_2_did() -> None:
+    about = asdict(recipe_for(MODEL))
+    assert about.pop("spelling") == EDITION
+    recipe = _recipe(Path("m"), {"recipe": about}, MODEL, None)
+    vocabulary, words = MODEL.vocabulary.copy(), ["unheard", "new29", "unheard", "known3"]
+    first = Spelling(vocabulary, edition=1)
+    expected = first.score(np.zeros((4, 1)), vocabulary.encode(words))
+    reading = recipe.build(MODEL, None, unbounded.MemoryConfig()).read(words)
+    column = reading.table[:, reading.experts.index("spelling")]
+    np.testing.assert_array_equal(column, expected)
+    assert not np.array_equal(column, Spelling(vocabulary).score(np.zeros((4, 1)), reading.ids))

@@ -23,14 +23,21 @@ BITS = 8
 ORDERS = 6
 """Contexts of the last 0, 1, …, 5 bytes."""
 
-CONTEXTS = ORDERS + 2
-"""And of the letters since the last mark, and of the shape and length of the word so far."""
+CONTEXTS = {1: ORDERS + 2, 2: ORDERS + 4}
+"""And of the letters since the last mark, and of the shape and length of the word so far. From the
+second edition on, the last three bytes and shape once more, in the last words only."""
+
+EDITION = 2
+"""How new memories spell; those of version 0.2 go on with the first edition."""
 
 CLASSES = 6
 """How often a place was seen: never, once, twice, up to 5, up to 19, more."""
 
-FIRST = 0.15
-"""Every mixing weight before anything was read."""
+PLACES, KINDS = 24, 6
+"""Places in a word that are told apart, and kinds of symbols, none included."""
+
+FIRST = {1: 0.15, 2: 0.075}
+"""Every mixing weight before anything was read; for each choice two are added up, or four."""
 
 EVEN = 0.4
 """The share of the words that the network knows, all alike: they are not spelled. Anything from a
@@ -62,11 +69,14 @@ class CharacterModel:
     those of all words.
     """
 
-    def __init__(self, bits: int = BITS) -> None:
+    def __init__(self, bits: int = BITS, edition: int = EDITION) -> None:
         self._bits = bits
         self.slots = np.zeros(1024, np.uint64)
         self.counters = np.zeros(2, np.int64)
-        self.weights = np.full((ORDERS + 1 + 1 + bits, CONTEXTS, CLASSES), FIRST, np.float32)
+        # By the longest context, and by the bit; or by the choice, the place and the last kinds.
+        rows = ORDERS + 1 + (1 + bits if edition == 1 else (1 << bits) + PLACES + KINDS**2)
+        shape = rows, CONTEXTS[edition], CLASSES
+        self.weights = np.full(shape, FIRST[edition], np.float32)
 
     @property
     def tables(self) -> tuple[np.ndarray, ...]:
@@ -113,7 +123,9 @@ class Spelling(Expert):
     (True, True)
     """
 
-    def __init__(self, vocabulary: Vocabulary, base: Arrays | None = None) -> None:
+    def __init__(
+        self, vocabulary: Vocabulary, base: Arrays | None = None, edition: int = EDITION
+    ) -> None:
         """Learn every word of the network; ids are decoded by `vocabulary`, however it grows.
 
         Whoever has the state after that gives it as `base`: then all that is learned later follows
@@ -127,7 +139,7 @@ class Spelling(Expert):
         self._known = set(words)
         self._read = np.zeros(0, bool)
         self._said = np.empty(0)
-        self._model = CharacterModel()
+        self._model = CharacterModel(edition=edition)
         self._follows = base is not None
         if base is None:
             self._model.read(self._written(words), np.ones(len(words), bool), ask=False)

@@ -286,7 +286,8 @@ def _recipe(
     """What the memory is made of; refuses to be asked for something else."""
     had = first_edition(model)
     if (said := about.get("recipe")) is not None:
-        had = Recipe(tuple(said["experts"]), said["mixture"], said["oov"])
+        edition = said.get("spelling", 1)
+        had = Recipe(tuple(said["experts"]), said["mixture"], said["oov"], edition)
     if preset is not None and recipe_for(model, preset) != had:
         raise SettingError(
             f"{folder} is made of {', '.join(had.experts)}; that stays: leave the preset out, or "
