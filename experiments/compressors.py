@@ -93,6 +93,11 @@ COMPRESSORS: dict[str, Callable[[bytes], int]] = {
 """How many bytes each makes of a text."""
 
 
+def installed() -> list[str]:
+    """The compressors that are here; only zpaq is no package of Python's."""
+    return [name for name in COMPRESSORS if "zpaq" not in name or shutil.which("zpaq")]
+
+
 def run_compressors(
     cell: Cell,
     model: Pretrained,
@@ -108,7 +113,7 @@ def run_compressors(
     _pyppmd()
     before = text_of(corpora.text(cell.train, "train"), model.tokenizer, train_tokens)
     test = text_of(corpora.text(cell.test, "test"), model.tokenizer, cell.tokens)
-    packed = [packed_after(name, before, test) for name in COMPRESSORS]
+    packed = [packed_after(name, before, test) for name in installed()]
     result = run_cell(replace(cell, mixture="online"), model, corpora, progress, protocol="open")
     return {**result, "cell": asdict(cell), "characters": len(test), "compressors": packed}
 

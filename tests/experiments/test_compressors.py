@@ -1,17 +1,15 @@
 """The same text for compressors and for us; each starts from the training text."""
 
 import bz2
-import shutil
 import sys
 from pathlib import Path
 
 import pytest
 
-from experiments.compressors import COMPRESSORS, _pyppmd, packed_after, text_of
+from experiments.compressors import COMPRESSORS, _pyppmd, installed, packed_after, text_of
 from unbounded.corpus import Tokenizer
 from unbounded.errors import MissingExtra, SettingError
 
-THERE = [name for name in COMPRESSORS if "zpaq" not in name or shutil.which("zpaq")]
 SENTENCE = "the cat sat on the mat while the rain went on and on .\n"
 
 
@@ -21,7 +19,7 @@ def test_the_text_is_that_of_the_words_cut_where_reading_stops(tmp_path: Path) -
     assert text_of(tmp_path / "t.txt", Tokenizer(), 8) == "it rains , again .\nit pours "
 
 
-@pytest.mark.parametrize("name", THERE)
+@pytest.mark.parametrize("name", installed())
 def test_what_is_counted_is_what_the_test_text_adds(name: str) -> None:
     before = "".join(f"{n} {SENTENCE}" for n in range(300))
     compress = COMPRESSORS[name]
@@ -33,7 +31,7 @@ def test_what_is_counted_is_what_the_test_text_adds(name: str) -> None:
     assert one["bits_per_character"] == pytest.approx(8 * one["bytes"] / len(SENTENCE * 20))
 
 
-@pytest.mark.parametrize("name", [name for name in THERE if "bzip2" not in name])
+@pytest.mark.parametrize("name", [name for name in installed() if "bzip2" not in name])
 def test_a_text_read_a_megabyte_ago_is_still_known(name: str) -> None:
     """bzip2's blocks end before that; the windows of all others hold the whole text."""
     noise = "".join(f"{(n * 2654435761) % 2**32:08x}" for n in range(130_000))
@@ -53,6 +51,7 @@ def test_a_missing_package_is_one_clear_line(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_missing_program_is_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
+    assert installed() == [name for name in COMPRESSORS if name != "zpaq -m5"]
     with pytest.raises(SettingError, match="the program zpaq is not installed; install") as caught:
         COMPRESSORS["zpaq -m5"](b"text")
     assert "\n" not in str(caught.value)
