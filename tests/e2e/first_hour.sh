@@ -90,7 +90,7 @@ import time
 from pathlib import Path
 from urllib.request import Request, urlopen
 
-for _ in range(300):
+for _ in range(1800):
     if found := re.search(r"http://[\d.:]+", Path("service.log").read_text()):
         break
     time.sleep(0.1)
@@ -100,7 +100,7 @@ else:
 
 def asked(path: str, **body: object) -> object:
     data, kind = json.dumps(body).encode(), {"Content-Type": "application/json"}
-    with urlopen(Request(f"{found[0]}/v1/memories{path}", data, kind), timeout=60) as answer:
+    with urlopen(Request(f"{found[0]}/v1/memories{path}", data, kind), timeout=300) as answer:
         return json.load(answer)
 
 

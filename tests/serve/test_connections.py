@@ -17,6 +17,7 @@ from tests.serve.running_service import (
 )
 from unbounded.lm import Pretrained
 from unbounded.memory import Memory
+from unbounded.serve.app import _listen
 from unbounded.serve.limits import Limits
 
 BRIEF = Limits(idle=0.6, taking=1.5, connections=20)
@@ -31,6 +32,11 @@ def ended_within(line: socket.socket, seconds: float) -> bool:
         return False
     except ConnectionResetError:
         return True
+
+
+def test_who_comes_as_soon_as_the_address_is_known_is_not_turned_away() -> None:
+    with _listen("127.0.0.1", 0) as listening, socket.create_connection(listening.getsockname()):
+        pass
 
 
 @pytest.mark.parametrize(

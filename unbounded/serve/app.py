@@ -330,6 +330,8 @@ def _listen(host: str, port: int) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host, port))
+        # From here on nobody is turned away: who has read the address may come at once.
+        listening.listen()
     except OSError as error:
         listening.close()
         raise SettingError(
