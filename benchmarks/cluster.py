@@ -2,16 +2,22 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.scale import share_of
 from unbounded.cluster.connecting import scratch
-from unbounded.cluster.messages import Merged
-from unbounded.corpus import Vocabulary
+from unbounded.cluster.merging import Merged
+from unbounded.cluster.sharded import BATCH
+from unbounded.corpus import Vocabulary, demo_text, read_sentences
 from unbounded.datastore import Auto, Datastore, Votes
 from unbounded.datastore.auto import CANDIDATES
+from unbounded.lm import Pretrained, load_model
+from unbounded.lm.model_folder import DEFAULT
+from unbounded.presets import MemoryConfig, recipe_for
 from unbounded.types import Hidden, Ids
 
 WIDTH, WORDS = 256, 10_000
@@ -19,14 +25,14 @@ CENTERS = 4096
 CHUNK = 16_384
 
 
-def made_up(entries: int, seed: int) -> Iterator[tuple[Hidden, Ids]]:
+def made_up(entries: int, seed: int, width: int = WIDTH) -> Iterator[tuple[Hidden, Ids]]:
     """Clustered keys of length one, and words; chunk by chunk, the same for every memory."""
-    centers = np.random.default_rng(0).normal(size=(CENTERS, WIDTH)).astype(np.float32)
+    centers = np.random.default_rng(0).normal(size=(CENTERS, width)).astype(np.float32)
     for start in range(0, entries, CHUNK):
         rng = np.random.default_rng([seed, start])
         count = min(CHUNK, entries - start)
         keys = centers[rng.integers(CENTERS, size=count)]
-        keys += rng.normal(size=(count, WIDTH)).astype(np.float32)
+        keys += rng.normal(size=(count, width)).astype(np.float32)
         keys /= np.linalg.norm(keys, axis=1, keepdims=True)
         yield keys, rng.integers(0, WORDS, count)
 
@@ -43,33 +49,37 @@ def bench_cluster(
 ) -> dict[str, Any]:
     """Words a second of searching and then adding, by number of shards and block.
 
-    And queries a second while there is nothing to find: what the engine itself costs; and seconds
-    a query of what each shard has to do, in this process.
+    And queries a second for one of the first thousand entries: what the engine itself costs;
+    seconds a query of what each shard has to do, in this process; and words a second of `full`.
     """
     vocabulary = Vocabulary(f"w{i}" for i in range(WORDS))
+    text = _words(max(blocks) + words * len(blocks))
     # Queries of a full memory while a row is measured: `asked_again` counts some of them.
     queries = max(blocks) + words * len(blocks)
     figures: dict[str, Any] = {"entries": entries, "k": k, "words": words, "queries": queries}
     figures["looked_at"] = CANDIDATES
     figures["rows"] = []
 
-    def measure(name: str, count: int, memory: Datastore) -> None:
-        # Once for nothing: what is compiled or fetched the first time is no part of it.
-        _asking(memory, max(blocks), max(blocks), k)
-        empty = {block: _asking(memory, block, words, k) for block in blocks}
+    def measure(name: str, count: int, memory: Datastore, other: Datastore) -> None:
+        for keys, ids in made_up(BATCH, seed=1):
+            memory.add(keys, ids)
+        # Once for nothing: what is fetched the first time is no part of it.
+        _asking(memory, max(blocks), max(blocks), 1)
+        empty = {block: _asking(memory, block, words, 1) for block in blocks}
         began = time.perf_counter()
         for keys, ids in made_up(entries, seed=2):
             memory.add(keys, ids)
-        if (flush := getattr(memory, "flush", None)) is not None:
-            flush()
+        # Durably, as a memory does.
+        memory.state()
         filling = time.perf_counter() - began
         _reading(memory, max(blocks), max(blocks), k, seed=3)
-        full = {block: _reading(memory, block, words, k, seed=4 + block) for block in blocks}
+        rates = {block: _reading(memory, block, words, k, seed=4 + block) for block in blocks}
         figures["rows"].append(
             {
                 "name": name,
                 "shards": count,
-                "words_per_second": full,
+                "words_per_second": rates,
+                "full_words_per_second": _full(other, entries, text, words, blocks),
                 "empty_queries_per_second": empty,
                 "added_per_second": entries / filling,
                 "bytes_per_entry": memory.bytes_per_entry,
@@ -78,13 +88,48 @@ def bench_cluster(
         )
         show({**figures, "rows": figures["rows"][-1:]})
 
-    measure("in this process", 0, Auto(WIDTH))
+    measure("in this process", 0, Auto(WIDTH), Auto(_model().lm.key_width))
     figures["alone"] = {count: _alone(entries // count, share_of(k, count)) for count in shards}
     figures["merge"] = max((_merging(4, k) - _merging(1, k)) / 3, 0.0)
     for count in shards:
-        with scratch(f"{engine.partition('?')[0]}?shards={count}", "auto", WIDTH) as make:
-            measure(f"{count} shard{'s' if count > 1 else ''}", count, make(vocabulary))
+        address = f"{engine.partition('?')[0]}?shards={count}"
+        with (
+            scratch(address, "auto", WIDTH) as make,
+            scratch(address, "auto", _model().lm.key_width) as make_other,
+        ):
+            name = f"{count} shard{'s' if count > 1 else ''}"
+            measure(name, count, make(vocabulary), make_other(vocabulary))
     return figures
+
+
+@cache
+def _model() -> Pretrained:
+    return load_model(Path(DEFAULT))
+
+
+def _words(count: int) -> list[str]:
+    """A text that the default model has not read."""
+    sentences = read_sentences(demo_text("sotu"), _model().tokenizer)
+    return [word for sentence in sentences for word in sentence.words][:count]
+
+
+def _full(
+    memory: Datastore, entries: int, text: Sequence[str], words: int, blocks: Sequence[int]
+) -> dict[int, float]:
+    """Words a second of all nine experts, when the unbounded cache has so many entries."""
+    model = _model()
+    for keys, ids in made_up(entries, seed=2, width=model.lm.key_width):
+        memory.add(keys, ids)
+    online = recipe_for(model, "full").build(model, None, MemoryConfig(), memory)
+    online.read(text[: max(blocks)])
+    rates, start = {}, max(blocks)
+    for block in blocks:
+        began = time.perf_counter()
+        for first in range(start, start + words, block):
+            online.read(text[first : min(first + block, start + words)])
+        rates[block] = words / (time.perf_counter() - began)
+        start += words
+    return rates
 
 
 def _alone(entries: int, k: int) -> float:
@@ -98,7 +143,7 @@ def _alone(entries: int, k: int) -> float:
 
 def _merging(shards: int, k: int, rows: int = 1024) -> float:
     """Seconds a query that merging the answers of shards takes in the reader."""
-    rng, words = np.random.default_rng(0), np.arange(WORDS)
+    rng = np.random.default_rng(0)
     shape = rows, share_of(k, shards)
     squared = np.sort(rng.random((shards, *shape), np.float32))
     places = rng.integers(0, WORDS, shape).astype(np.uint32)
@@ -109,8 +154,7 @@ def _merging(shards: int, k: int, rows: int = 1024) -> float:
             some = slice(first, first + 64)
             merged = Merged(64, k)
             for shard in range(shards):
-                found = squared[shard, some], places[some], places[some]
-                merged.merge(*found, words, shards, shard)
+                merged.merge(squared[shard, some], places[some], shards, shard)
         took.append((time.perf_counter() - began) / rows)
     # The first time it is compiled, and on a busy machine others come in between.
     return min(took)

@@ -194,12 +194,14 @@ def cluster_table(figures: Mapping[str, Any]) -> str:
     rows = {
         f"{row['name']}, blocks of {int(block):,}": {
             "rate": rate,
+            "full": row["full_words_per_second"][block],
             "empty": row["empty_queries_per_second"][block],
             "added": row["added_per_second"],
         }
         for row in figures["rows"]
         for block, rate in row["words_per_second"].items()
     }
-    columns = {"words/s": "{rate:,.0f}", "queries/s, empty": "{empty:,.0f}"}
+    columns = {"words/s": "{rate:,.0f}", "full, words/s": "{full:,.0f}"}
+    columns |= {"queries/s, empty": "{empty:,.0f}"}
     title = f"{figures['entries']:,} entries"
     return formatted(title, "", columns | {"added/s": "{added:,.0f}"}, rows)

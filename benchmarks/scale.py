@@ -40,14 +40,14 @@ class Constants:
     centroid: float = 2.4e-9
     """A centroid: 9 µs for 3,700 (docs/decisions.md, 36)."""
     width: int = 256
-    reply: int = 12
-    """Bytes of a neighbor on its way: distance, entry, word."""
+    reply: int = 8
+    """Bytes of a neighbor on its way: distance and entry."""
     looked: int = CANDIDATES
     """Entries that a shard looks at for each neighbor it is asked for."""
     memory: int = 80
     """Bytes of an entry in a shard's memory, at most."""
-    disk: int = 1040
-    """Bytes of an entry in a shard's journal: its key and its word."""
+    disk: int = 86
+    """Bytes of an entry on disk: what its shard saved of it, and its word in the journal."""
 
     @staticmethod
     def fitted(figures: Mapping[str, Any]) -> "Constants":

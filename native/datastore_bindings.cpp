@@ -348,22 +348,18 @@ nb::object words_at(const Arg<"known", const int32_t, 1>& known, const Arg<"posi
   return as_int64(found);
 }
 
-void merge_neighbors(const Squared& squared, const Arg<"words", const int32_t, 2>& words,
-                     const Arg<"positions", const int64_t, 2>& places, const Arg<"squared2", const float, 2>& squared2,
-                     const Arg<"entries", const uint32_t, 2>& entries, const Arg<"words2", const int32_t, 2>& words2,
-                     const Arg<"table", const int64_t, 1>& table, int64_t step, int64_t first,
-                     const Arg<"out", float, 2>& out, const Arg<"out words", int32_t, 2>& out_words,
-                     const Arg<"out positions", int64_t, 2>& out_places) {
+void merge_neighbors(const Squared& squared, const Arg<"positions", const int64_t, 2>& places,
+                     const Arg<"squared2", const float, 2>& squared2,
+                     const Arg<"entries", const uint32_t, 2>& entries, int64_t step, int64_t first,
+                     const Arg<"out", float, 2>& out, const Arg<"out positions", int64_t, 2>& out_places) {
   const auto& shape = squared.shape();
-  require(words.shape() == shape && places.shape() == shape && out.shape() == shape && out_words.shape() == shape &&
-              out_places.shape() == shape && entries.shape() == squared2.shape() &&
-              words2.shape() == squared2.shape() && squared2.size() == squared.size(),
+  require(places.shape() == shape && out.shape() == shape && out_places.shape() == shape &&
+              entries.shape() == squared2.shape() && squared2.size() == squared.size(),
           "neighbors that are not of the same rows and columns");
   nb::gil_scoped_release release;
   for (size_t t = 0; t < out.size(); ++t)
-    merge({squared.row(t), words.row(t), places.row(t), out.size(1)},
-          {squared2.row(t), words2.row(t), entries.row(t), squared2.size(1)}, table.data(), table.size(), step, first,
-          out.row(t), out_words.row(t), out_places.row(t));
+    merge({squared.row(t), places.row(t), out.size(1)}, {squared2.row(t), entries.row(t), squared2.size(1)}, step,
+          first, out.row(t), out_places.row(t));
 }
 
 }  // namespace

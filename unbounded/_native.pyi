@@ -94,16 +94,12 @@ def count_votes(
 ) -> np.ndarray: ...
 def merge_neighbors(
     squared: np.ndarray,
-    words: np.ndarray,
     positions: np.ndarray,
     squared2: np.ndarray,
     entries2: np.ndarray,
-    words2: np.ndarray,
-    table: np.ndarray,
     step: int,
     first: int,
     out: np.ndarray,
-    out_words: np.ndarray,
     out_positions: np.ndarray,
     /,
 ) -> None: ...

@@ -167,16 +167,22 @@ class Recipe:
                 "remember by: add it, or use build_online"
             )
 
-    def build(self, model: Pretrained, full_size: int | None, config: MemoryConfig) -> OnlineModel:
-        """An online model that has read nothing yet."""
-        mixture = Online(len(self.experts)) if self.mixture == "online" else None
+    def build(
+        self,
+        model: Pretrained,
+        full_size: int | None,
+        config: MemoryConfig,
+        datastore: Datastore | None = None,
+    ) -> OnlineModel:
+        """An online model that has read nothing yet; with that datastore, if it lies elsewhere."""
         return build_online(
             model,
             full_size,
             self.experts,
             config,
             self.oov,
-            mixture=mixture,
+            None if datastore is None else lambda vocabulary: datastore,
+            mixture=Online(len(self.experts)) if self.mixture == "online" else None,
             spelling=self.spelling,
         )
 

@@ -1,20 +1,14 @@
-"""Streams and memories that the tests of clusters share."""
+"""Streams and datastores that the tests of shards share; the shards are in this process."""
 
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from unbounded.cluster import Here, Shard, Sharded
-from unbounded.corpus import Vocabulary
+from unbounded.cluster import Here, Shard, Sharded, Way
 from unbounded.types import Hidden, Ids
 
 WIDTH = 6
-WORDS = [f"w{i}" for i in range(9)]
-
-
-def about(index: str = "flat", exact: int | None = None) -> dict[str, Any]:
-    return {"width": WIDTH, "index": index, "exact": exact, "model": "toy"}
 
 
 def stream(count: int, seed: int = 0) -> tuple[Hidden, Ids]:
@@ -26,15 +20,18 @@ def stream(count: int, seed: int = 0) -> tuple[Hidden, Ids]:
     return keys, rng.integers(0, 9, count)
 
 
-def vocabulary() -> Vocabulary:
-    return Vocabulary(WORDS)
+def about(shards: int, index: str = "flat", **more: Any) -> dict[str, Any]:
+    known = {"memory": "toy", "model": "toy", "width": WIDTH, "index": index, "shards": shards}
+    return {**known, **more}
+
+
+def shard_in(folder: Path, number: int, shards: int, **described: Any) -> Shard:
+    return Shard(str(folder / f"{number:04}"), about(shards, shard=number, **described))
 
 
 def here(folder: Path, shards: int, **described: Any) -> Here:
-    every = [Shard(str(folder / f"shard-{i}"), about(**described)) for i in range(shards)]
-    return Here(every)
+    return Here([shard_in(folder, number, shards, **described) for number in range(shards)])
 
 
-def spread(folder: Path, shards: int, batch: int = 16, **described: Any) -> Sharded:
-    engine = here(folder, shards, **described)
-    return Sharded(engine, vocabulary(), WIDTH, batch=batch)
+def spread(folder: Path, shards: int, way: Way = Way(), **described: Any) -> Sharded:
+    return Sharded(here(folder, shards, **described), WIDTH, way, [])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from unbounded.cluster.messages import Merged
+from unbounded.cluster.merging import Merged
 
 
 @pytest.mark.parametrize("k", [0, 1, 5, 40])
@@ -12,31 +12,24 @@ def test_what_is_merged_is_what_sorting_all_of_them_gives(shards: int, k: int) -
     random = np.random.default_rng(k)
     rows, width = 7, 9
     merged = Merged(rows, k)
-    table = random.integers(0, 2**31, 50)
-    everything: list[list[tuple[float, int, int]]] = [[] for _ in range(rows)]
+    everything: list[list[tuple[float, int]]] = [[] for _ in range(rows)]
     for shard in range(shards):
         # Few distances, so that many are as near; what is missing is infinitely far.
         squared = np.sort(random.integers(0, 4, (rows, width)).astype(np.float32), axis=1)
         squared[:, width - shard :] = np.inf
-        order = np.arange(width, dtype=np.uint32)
-        entries = np.tile(order, (rows, 1))
-        words = random.integers(0, 50, (rows, width)).astype(np.int32)
-        merged.merge(squared, entries, words, table, shards, shard)
+        entries = np.tile(np.arange(width, dtype=np.uint32), (rows, 1))
+        merged.merge(squared, entries, shards, shard)
         for t, e in np.argwhere(np.isfinite(squared)).tolist():
-            everything[t].append((float(squared[t, e]), e * shards + shard, table[words[t, e]]))
+            everything[t].append((float(squared[t, e]), e * shards + shard))
     for t in range(rows):
         expected = sorted(everything[t])[:k]
-        found = merged.found
         many = len(expected)
-        got = zip(found.squared[t], found.positions[t], found.words[t], strict=True)
-        assert list(got)[:many] == expected
-        assert np.isinf(found.squared[t, many:]).all()
-        assert (found.positions[t, many:] == -1).all()
+        assert list(zip(merged.squared[t], merged.positions[t], strict=True))[:many] == expected
+        assert np.isinf(merged.squared[t, many:]).all()
+        assert (merged.positions[t, many:] == -1).all()
 
 
-def test_a_word_that_a_shard_has_not_told_is_refused() -> None:
+def test_rows_that_do_not_fit_are_refused() -> None:
     one, entry = np.ones((1, 1), np.float32), np.zeros((1, 1), np.uint32)
-    with pytest.raises(ValueError, match="a word beyond its shard's table"):
-        Merged(1, 1).merge(one, entry, np.full((1, 1), 3), np.array([5, 6]), 1, 0)
     with pytest.raises(ValueError, match="not of the same rows"):
-        Merged(2, 1).merge(one, entry, entry, np.array([5, 6]), 1, 0)
+        Merged(2, 1).merge(one, entry, 1, 0)

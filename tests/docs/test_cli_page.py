@@ -22,4 +22,4 @@ def test_the_page_says_what_the_commands_say(maker: ModuleType) -> None:
 
 
 def test_commands_below_commands_are_on_the_page(maker: ModuleType) -> None:
-    assert {("read",), ("memory", "drain"), ("keys", "add")} <= set(maker.verbs())
+    assert {("read",), ("memory", "move"), ("keys", "add")} <= set(maker.verbs())

@@ -16,7 +16,6 @@ from tests.canary import KINDS, MARKER, canary
 from tests.commands import assert_fails
 from tests.memory.texts import open_toy
 from unbounded.cli.main import app
-from unbounded.cluster.connecting import NAME as SPREAD
 from unbounded.store.disk import sealed, unsealed
 from unbounded.store.layout import NAME
 
@@ -70,13 +69,11 @@ def commands() -> Iterator[list[str]]:
         assert {"memory_folder", "source", "root"} & given.keys(), name
         where = "root" if "root" in given else "gift"
         if name == ("memory", "move"):
-            yield [*name, "gift", *rest, *ENGINE]
-            yield [*name, "gift", *rest, *ENGINE, "--model", "model"]
-            yield [*name, "spread", *rest, *ENGINE, "--one-place"]
+            for number, more in enumerate(([], ENGINE, [*ENGINE, "--model", "model"])):
+                yield [*name, "gift", f"moved{number}", *more]
             continue
-        if name != ("memory", "drain"):
-            yield [*name, where, *rest]
-            yield [*name, where, *rest, "--model", "model"]
+        yield [*name, where, *rest]
+        yield [*name, where, *rest, "--model", "model"]
         if "engine" in given and where == "gift":
             yield [*name, "spread", *rest, *ENGINE]
             yield [*name, "spread", *rest, *ENGINE, "--model", "model"]
@@ -93,10 +90,8 @@ def place(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReque
     about["model"]["path"] = str(folder / "model")
     (folder / "gift" / NAME).write_bytes(sealed(about))
     shutil.copytree(folder / "gift", folder / "root" / "gift")
-    (folder / "spread").mkdir()
-    spread = {"shards": 1, "width": 5, "index": "ivf", "exact": None, "model": "0" * 32}
-    spread |= {"path": str(folder / "model"), "settings": about["settings"]}
-    (folder / "spread" / SPREAD).write_bytes(sealed(spread))
+    shutil.copytree(folder / "gift", folder / "spread")
+    (folder / "spread" / NAME).write_bytes(sealed({**about, "shards": 1}))
     (folder / "consent.txt").write_text("some text\n" + "1\ny\nyes\n" * 50)
     return folder
 

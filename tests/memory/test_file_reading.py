@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.test_sharded_memory import on_shards, shards
-from tests.memory.texts import CONFIG, open_toy, some_text, state_of, toy_model
+from tests.memory.texts import open_toy, some_text, state_of
 from unbounded.corpus import Line, lines_of, read_sentences
 from unbounded.memory import Memory
 from unbounded.memory.file_reading import changes
@@ -98,19 +97,6 @@ def test_one_file_is_one_document_by_whatever_path_it_is_named(
         assert memory.forget(tmp_path / "link" / "x.txt") == 3
         assert memory.forget("../b/x.txt", dry_run=True) == 3
         assert texts_of(memory) == {other: "known1 b </s>"}
-
-
-def test_on_shards_files_are_passed_over_and_replaced_too(tmp_path: Path) -> None:
-    log = tmp_path / "a.log"
-    log.write_text("known1 known2\n")
-    memory = on_shards(tmp_path, shards(tmp_path / "shards"), toy_model(), CONFIG)
-    assert memory.read_files([log]).words == 3
-    log.write_text("known1 known2\nknown3\n")
-    assert (memory.read_files([log]).replaced, len(memory)) == ([str(log)], 5)
-    log.write_text("known4\n")
-    assert (memory.read_files([log]).replaced, len(memory)) == ([str(log)], 2)
-    log.unlink()
-    assert (memory.read_files([log], prune=True).gone, len(memory)) == ([str(log)], 0)
 
 
 def follow(memory: Memory, text: str) -> int:

@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 
 import unbounded
-from tests.cluster.test_sharded_memory import on_shards, shards
 from tests.memory.texts import CONFIG, open_toy, some_text, state_of, store_of, toy_model
-from unbounded.errors import SettingError, StoreError
+from unbounded.errors import StoreError
 from unbounded.memory import Memory
 from unbounded.store.backup import backup
 
@@ -74,10 +73,3 @@ def test_readers_follow_an_undo_and_backups_too(tmp_path: Path) -> None:
         with open_toy(tmp_path / "copy", mode="read") as copy:
             assert [one.name for one in copy.documents()] == ["a", "c"]
         assert store_of(memory).verbs[-1][1] == "read"
-
-
-def test_on_shards_there_is_no_way_back(tmp_path: Path) -> None:
-    memory = on_shards(tmp_path, shards(tmp_path / "shards"), toy_model(), CONFIG)
-    memory.read("known1", "a")
-    with pytest.raises(SettingError, match="nothing can be taken back"):
-        memory.undo()

@@ -20,6 +20,9 @@ NEW = [f"new{i}" for i in range(30)]
 FIRST_EDITION = ["static", "uniform", "unigram", "ngram", "cache_128", "cache_1024", "unbounded"]
 """What memories were made of before words had a limit, and were spelled."""
 CONFIG = MemoryConfig(index="flat", k=8, window=16)
+PLACE: dict[str, str] = {}
+"""Where memories are opened, if not on disk alone (`conftest.py`)."""
+ON_SHARDS = {"engine": "here://local?shards=3"}
 
 
 def toy_model(seed: int = 0) -> Pretrained:
@@ -30,7 +33,7 @@ def toy_model(seed: int = 0) -> Pretrained:
 
 
 def open_toy(folder: Path, model: Pretrained | None = None, **more: Any) -> Memory:
-    return unbounded.open(folder, model or toy_model(), **{"config": CONFIG, **more})
+    return unbounded.open(folder, model or toy_model(), **{"config": CONFIG, **PLACE, **more})
 
 
 def some_text(lines: int, seed: int = 0, words: list[str] | None = None) -> str:
@@ -40,12 +43,18 @@ def some_text(lines: int, seed: int = 0, words: list[str] | None = None) -> str:
     return "\n".join(" ".join(random.choice(choice, random.integers(1, 13))) for _ in range(lines))
 
 
+def words_of(text: str) -> list[str]:
+    return [word for line in text.split("\n") for word in [*line.split(), "</s>"]]
+
+
 def state_of(memory: Memory) -> dict[str, bytes]:
     """Everything that a memory knows, to the bit."""
     state = local_of(memory).learned.state()
     return {
         name: (str(part.shape) + str(part.dtype)).encode() + part.tobytes()
         for name, part in state.items()
+        # Under which name shards saved it is nobody's knowledge.
+        if not name.endswith("saved.header")
     }
 
 

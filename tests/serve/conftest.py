@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, Page
 from tests.chromium import browsing
 from tests.serve.running_service import CLIENTS, Client, in_thread
 from unbounded.cli import main
+from unbounded.cluster import sharded
 from unbounded.corpus import Tokenizer, demo_text, read_sentences
 from unbounded.lm import NetworkConfig, Pretrained, TrainingConfig, load_model, train_model
 from unbounded.lm import training_text as make_text
@@ -51,13 +52,30 @@ def model(model_folder: Path) -> Pretrained:
     return load_model(model_folder)
 
 
+BOTH = {"test_answers", "test_deletion", "test_memories", "test_page", "test_sentences"}
+"""Files whose memories lie on disk alone, and with keys on two shards."""
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if Path(metafunc.definition.path).stem in BOTH and "address" in metafunc.fixturenames:
+        places = [None, "here://local?shards=2"]
+        ids = ["disk", "shards"]
+        metafunc.parametrize("address", places, ids=ids, indirect=True, scope="module")
+
+
 @pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory, model: Pretrained) -> Iterator[str]:
+def address(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, model: Pretrained
+) -> Iterator[str]:
     """A service without keys that a file's tests share, each with memories of its own.
 
     It ends with them: nothing of it is left beside the tests of a cluster in the same process.
     """
-    with in_thread(tmp_path_factory.mktemp("memories"), model) as url:
+    engine: str | None = getattr(request, "param", None)
+    root = tmp_path_factory.mktemp("memories")
+    with pytest.MonkeyPatch.context() as patch, in_thread(root, model, engine=engine) as url:
+        # Few words are enough for shards to have some.
+        patch.setattr(sharded, "BATCH", 16)
         yield url
 
 

@@ -74,7 +74,7 @@ def test_scoring_says_what_the_library_says_and_where_words_stand(
     mine = direct.score(text)
     words = answer["words"]
     assert [one["word"] for one in words] == list(mine.words)
-    assert [one["prob"] for one in words] == mine.prob.tolist()
+    assert [one["prob"] for one in words] == pytest.approx(mine.prob.tolist(), rel=1e-9)
     assert [one["static"] for one in words] == pytest.approx(mine.static.tolist())
     for one in words:
         assert sum(one["shares"]) == pytest.approx(1, abs=1e-3)

@@ -97,8 +97,8 @@ Engine = Annotated[
     str | None,
     typer.Option(
         metavar="ADDRESS",
-        help="Where the memory's shards are: ray://HOST:PORT, or ray://local for a cluster of this "
-        "process alone; ?shards=N behind it for a new one [default: no shards].",
+        help="Where the memory's keys lie on shards: ray://HOST:PORT, or ray://local for a cluster "
+        "of this process alone; ?shards=N behind it for a new one [default: no shards].",
     ),
 ]
 CORES = os.cpu_count() or 1
@@ -239,20 +239,17 @@ def opened(
     One that is made without a model has the small default.
     """
     import unbounded
-    from unbounded.cluster.connecting import described
     from unbounded.presets import set_threads
     from unbounded.store.layout import is_new
 
     set_threads(threads)
     say_loading(model, device)
-    new = is_new(folder) if engine is None else described(folder) is None
+    new = is_new(folder)
     if new and not create:
-        kind = "a memory" if engine is None else "a memory on shards"
-        raise StoreError(f"{folder} is not {kind} yet; read a text into it first")
+        raise StoreError(f"{folder} is not a memory yet; read a text into it first")
     if new and model is None:
         say("no --model was given: the small default model, which comes with unbounded")
-    # Shards are not locked, whatever they are opened for.
-    mode = "write" if write or engine is not None else "read"
+    mode = "write" if write else "read"
     given: dict[str, Any] = {"engine": engine, "mode": mode, "threads": threads, "say": say, **more}
     found: Path | Pretrained | None = model
     if device != "cpu":

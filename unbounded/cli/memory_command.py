@@ -18,7 +18,7 @@ from unbounded.cli.main import (
     opened,
     size_or,
 )
-from unbounded.console import late_meter, meter, tell
+from unbounded.console import late_meter, tell
 from unbounded.errors import SettingError
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def stats(
     for number, shard in enumerate(found.get("shards", [])):
         lines.append(
             f"  shard {number:<4}{shard['entries']:>16,} entries {shard['bytes']:>16,} bytes "
-            f"{shard['bytes_in_memory']:>16,} in memory, process {shard['process']}"
+            f"{shard['bytes_in_memory']:>16,} in memory, {shard['host']}:{shard['process']}"
         )
         lines += [f"    {event}" for event in shard["events"]]
     lines += [f"  {day:28}{n:>16,} words" for day, n in found.get("words_by_day", {}).items()]
@@ -89,11 +89,7 @@ def forget(
     engine: Engine = None,
     json_file: JsonFile = None,
 ) -> None:
-    """Be as if some words had never been read; 'memory compact' takes them out of the files too.
-
-    On shards whole documents go, and out of the files at once: NAME; those of which all was read
-    before DATE; those with a line in which PATTERN is found. There are no last words there.
-    """
+    """Be as if some words had never been read; 'memory compact' takes them out of the files too."""
     try:
         when = None if before is None else datetime.fromisoformat(before)
     except ValueError:
@@ -112,10 +108,7 @@ def forget(
             show=show,
         )
         left = len(memory)
-    files = "'unbounded memory compact' empties the files"
-    if engine is not None:
-        files = "they are in no file any more"
-    line = f"{gone:,} words forgotten, {left:,} left; {files}"
+    line = f"{gone:,} words forgotten, {left:,} left; 'unbounded memory compact' empties the files"
     if dry_run:
         line = f"{gone:,} words would be forgotten, of {left:,}"
     tell(json_file, {"forgotten": gone, "entries": left}, line, err=True)
@@ -239,49 +232,22 @@ def _say_copy(folder: Path, made: "Backup", json_file: str | None) -> None:
 
 
 @group.command()
-def drain(
-    memory_folder: Folder, engine: Engine = None, model: Model = None, json_file: JsonFile = None
-) -> None:
-    """Hand to the shards what waits on this machine since they were away; reading does it too."""
-    from unbounded.cluster.queue import queues_of, some_waits
-
-    if engine is None:
-        raise SettingError("only what shards missed can wait; give --engine, as when it was read")
-    waited = some_waits(memory_folder)
-    with opened(memory_folder, model, engine=engine) as memory:
-        entries = len(memory)
-    left = some_waits(memory_folder)
-    lines = [f"{memory_folder}: {entries:,} entries"]
-    if not waited:
-        lines.insert(0, f"nothing waits in {queues_of(memory_folder)}")
-    elif left:
-        lines.insert(0, "some is left: another process reads, and will hand it on itself")
-    tell(json_file, {"entries": entries, "waited": waited, "left": left}, *lines, err=True)
-
-
-@group.command()
 def move(
     source: Folder,
     target: Annotated[
         Path, typer.Argument(metavar="TARGET", help="Folder of the memory to move to.")
     ],
     engine: Engine = None,
-    one_place: Annotated[
-        bool, typer.Option("--one-place", help="From shards to a memory without any.")
-    ] = False,
     model: Model = None,
     json_file: JsonFile = None,
 ) -> None:
-    """Move a memory onto shards, onto another number of them, or back; begun again, it goes on.
+    """Copy a memory onto shards, onto another number of them, or without --engine to one place.
 
-    SOURCE stays as it is. In the end counts and samples are compared.
+    The journal is copied and read again; begun again, it goes on. SOURCE stays as it is.
     """
-    from unbounded.memory.moving import move_memory, to_one_place
+    from unbounded.memory.moving import move_memory
 
-    if engine is None:
-        raise SettingError("nowhere to move to; give --engine, such as ray://HOST:PORT?shards=4")
-    with meter("moving", None) as show:
-        run = to_one_place if one_place else move_memory
-        moved = run(source, target, engine, model, lambda done: show(done, ""))
-    line = f"{target}: {moved:,} entries, compared with {source}; remove that when you like"
+    with late_meter("reading again") as show:
+        moved = move_memory(source, target, engine, model, show)
+    line = f"{target}: {moved:,} entries, as in {source}; remove that when you like"
     tell(json_file, {"entries": moved}, line, err=True)

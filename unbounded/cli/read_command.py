@@ -8,7 +8,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, final
 
 import typer
@@ -102,15 +101,15 @@ def read(
         str,
         typer.Option(
             "--when-away",
-            metavar="stop|queue",
-            help="If shards stay away: stop, or go on without them, and let what they miss wait "
-            "on this machine's disk until they are back.",
+            metavar="stop|go-on",
+            help="If shards stay away: stop, or go on without them, and tell them what they missed "
+            "when they are back.",
         ),
     ] = "stop",
     patience: Annotated[
         float, typer.Option(min=0.1, help="Seconds that a shard may be away before that.")
     ] = 60.0,
-    queue_bytes: int = size("1G", "Bytes that may wait on disk."),
+    queue_bytes: int = size("1G", "Bytes of keys that may wait for them."),
     threads: Threads = CORES,
     json_file: JsonFile = None,
 ) -> None:
@@ -128,13 +127,11 @@ def read(
     if surprise and json_file == "-":
         raise SettingError("--surprise is for standard output; give --json a file")
     limit = None if budget is None else Budget.parse(budget, policy)
-    if engine is not None and budget is not None:
-        raise SettingError("a memory on shards has no budget; leave --budget out")
-    if (prune or watch) and (engine is not None or "-" in texts):
-        raise SettingError("--prune and --watch are for files, in a memory without shards")
+    if (prune or watch) and "-" in texts:
+        raise SettingError("--prune and --watch are for files; leave - out")
     if engine is None and when_unavailable != "stop":
         raise SettingError("only shards can be away; give --engine, or leave --when-away out")
-    if "-" not in texts and (engine is not None or is_new(memory_folder)):
+    if "-" not in texts and is_new(memory_folder):
         # What is not there must not leave a new memory behind.
         _ = Reader(texts, field=field).bytes_total
     began, words, nats = time.monotonic(), 0, 0.0
@@ -171,10 +168,9 @@ def read(
 
         way = _Way(memory, sentences, hear, again, prune, field)
         if texts == ["-"]:
-            way.pipe(document, sharded=engine is not None)
+            way.pipe(document)
             files = None
-        elif "-" in texts or engine is not None:
-            # Shards pass over what they have of a document, and may be unavailable.
+        elif "-" in texts:
             way.all(texts)
             files = None
         else:
@@ -188,17 +184,11 @@ def read(
                     _say_files(way.files(texts), field, prune=prune)
                     say(f"{memory_folder}: {words - before:,} words read; {len(memory):,} entries")
         entries = len(memory)
-        if known := memory.backend.known:
-            say(f"{known:,} words were there already and were passed over")
-        waiting = memory.backend.waiting
     seconds = time.monotonic() - began
     perplexity = math.exp(nats / max(words, 1))
-    if waiting:
-        say(f"{waiting:,} words wait on disk for shards that are away; 'unbounded memory drain'")
     figures: dict[str, Any] = {
         "words": words,
         "entries": entries,
-        "waiting": waiting,
         "perplexity": perplexity if words else None,
         "seconds": seconds,
         "words_per_second": words / seconds,
@@ -239,7 +229,7 @@ class _Way:
             sentences = self.surprise.noted(sentences)
         return self.memory.take(blocks(sentences, self.memory.backend.block))
 
-    def pipe(self, document: str | None, *, sharded: bool) -> None:
+    def pipe(self, document: str | None) -> None:
         """Read standard input; each batch is durable before a word is said of it."""
         from unbounded.corpus import read_sentences
         from unbounded.corpus.reader import batches
@@ -247,10 +237,7 @@ class _Way:
 
         name = document or "standard input"
         had = None
-        if sharded:
-            # Documents are known by name and position, and each pipe is another one.
-            name = f"{name} {datetime.now(UTC).isoformat(timespec='seconds')}"
-        elif document is not None and not self.again:
+        if document is not None and not self.again:
             had = FollowedAgain(self.memory.backend, name)
         with self.memory.backend.verb("read"):
             for lines in batches(sys.stdin.fileno(), name):

@@ -7,7 +7,6 @@ import typer
 
 from unbounded.cli.main import CORES, Device, JsonFile, Verbs, app
 from unbounded.console import say, tell
-from unbounded.errors import SettingError
 
 Root = Annotated[
     Path, typer.Argument(metavar="MEMORY_ROOT", help="Folder whose folders are the memories.")
@@ -51,8 +50,8 @@ def serve(
         str | None,
         typer.Option(
             metavar="ADDRESS",
-            help="Where the shards are of memories there that have some: ray://HOST:PORT; /metrics "
-            "shows each shard.",
+            help="Where the keys of new memories lie, and of those there that have shards: "
+            "ray://HOST:PORT; ?shards=N behind it for new ones.",
         ),
     ] = None,
 ) -> None:
@@ -64,9 +63,8 @@ def serve(
     from unbounded.serve.app import serve as run
     from unbounded.serve.limits import Limits
 
-    # One that does not answer yet is waited for.
-    if engine is not None and Address.parse(engine).host is None:
-        raise SettingError("ray://local has no shards that are there already; give ray://HOST:PORT")
+    if engine is not None:
+        Address.parse(engine)
     # Before the model is loaded: a refusal need not wait for that.
     chosen_keys(root, host, without_keys=without_keys)
     limits = Limits(body=max_body << 20, memories=max_memories, seconds=seconds, grace=grace)

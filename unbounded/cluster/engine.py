@@ -1,4 +1,4 @@
-"""Where shards live and how they are called; `Here` is this process, to test and to measure."""
+"""Where shards live and how they are called; `Here` is this process, to try and to test."""
 
 import re
 import socket
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, final
 
 from unbounded.cluster.shard import Shard
-from unbounded.errors import SettingError, Unavailable
+from unbounded.errors import SettingError, Unavailable, UnboundedError
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -19,15 +19,15 @@ Pending = Callable[[], T]
 PATIENCE = 60.0
 """Seconds for which a shard may be unavailable before reading stops, or goes on without it."""
 
-_QUICK = ("search", "append", "held", "where", "words")
+_QUICK = ("search", "add", "size", "drop")
 
 
 @final
 class Call(Generic[T]):
     """A method of a shard and what to give it: can be sent, and sent again.
 
-    >>> Call(Shard.held, "a.txt").name
-    'held'
+    >>> Call(Shard.drop, ["an id"]).name
+    'drop'
     """
 
     def __init__(
@@ -41,18 +41,18 @@ class Call(Generic[T]):
     def quick(self) -> bool:
         """Whether a shard must answer in the time that it may be unavailable.
 
-        Others take as long as they take: a large shard forgets, or is started again.
+        Others take as long as they take: a large shard saves, or loads.
         """
         return self.name in _QUICK
 
-    def on(self, shard: Any) -> T:
-        """What a shard of this process answers, or one that stands in for it."""
+    def on(self, shard: Shard) -> T:
+        """What a shard of this process answers."""
         answer: T = getattr(shard, self.name)(*self.args)
         return answer
 
 
 class Engine(ABC):
-    """Carries calls to shards. Those to one shard are carried out in their order."""
+    """Carries calls to the shards of one memory. Those to one shard are carried out in order."""
 
     count: int
     """How many shards there are."""
@@ -66,20 +66,12 @@ class Engine(ABC):
         """Begin a call, and do not wait."""
 
     @abstractmethod
-    def revive(self, shard: int) -> None:
-        """Make sure that a shard that was unavailable is coming back; does not wait for it."""
-
-    @abstractmethod
-    def gone(self) -> str | None:
-        """Why the engine as a whole is unavailable, if that is known."""
-
-    @abstractmethod
     def answers(self, shard: int) -> bool:
-        """Whether a shard that was unavailable answers now; does not wait for long."""
+        """Whether a shard that was unavailable is there now; does not wait for long."""
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of the engine; the shards stay."""
+        """End the shards; what they saved stays."""
 
     @final
     def every(self, call: Call[T]) -> list[T]:
@@ -88,8 +80,8 @@ class Engine(ABC):
         return [pending() for pending in begun]
 
 
-def failing(error: Unavailable) -> Pending[Any]:
-    """A call that could not be begun."""
+def failing(error: UnboundedError) -> Pending[Any]:
+    """A call that failed, or could not be begun."""
 
     def fail() -> Any:
         raise error
@@ -111,15 +103,11 @@ class Here(Engine):
 
     def begin(self, shard: int, call: Call[T]) -> Pending[T]:
         """Call at once."""
-        answer = call.on(self.shards[shard])
+        try:
+            answer = call.on(self.shards[shard])
+        except UnboundedError as error:
+            return failing(error)
         return lambda: answer
-
-    def revive(self, shard: int) -> None:
-        """Nothing: it is here or nobody is."""
-
-    def gone(self) -> str | None:
-        """Never."""
-        return None
 
     def answers(self, shard: int) -> bool:
         """Always."""
@@ -129,7 +117,7 @@ class Here(Engine):
         """Nothing."""
 
 
-_FORM = re.compile(r"ray://(?:(local)|([\w.\-]+):(\d{1,5}))(?:\?shards=(\d+))?")
+_FORM = re.compile(r"(?:(here|ray)://local|ray://([\w.\-]+):(\d{1,5}))(?:\?shards=(\d+))?")
 
 
 @dataclass(frozen=True)
@@ -137,14 +125,15 @@ class Address:
     """A cluster, and how many shards a new memory on it is to have.
 
     >>> Address.parse("ray://10.0.0.7:6379?shards=4")
-    Address(host='10.0.0.7', port=6379, shards=4)
-    >>> Address.parse("ray://local").host is None
-    True
+    Address(host='10.0.0.7', port=6379, shards=4, here=False)
+    >>> Address.parse("ray://local").host is None, Address.parse("here://local?shards=2").here
+    (True, True)
     """
 
     host: str | None
     port: int
     shards: int | None
+    here: bool = False
 
     @staticmethod
     def parse(text: str) -> "Address":
@@ -158,10 +147,12 @@ class Address:
         shards = None if match[4] is None else int(match[4])
         if shards is not None and not 1 <= shards <= 4096:
             raise SettingError(f"{shards} shards were asked for; give 1 to 4,096")
-        return Address(match[2], int(match[3] or 0), shards)
+        return Address(match[2], int(match[3] or 0), shards, match[1] == "here")
 
     def __str__(self) -> str:
-        return "ray://local" if self.host is None else f"ray://{self.host}:{self.port}"
+        if self.host is not None:
+            return f"ray://{self.host}:{self.port}"
+        return "here://local" if self.here else "ray://local"
 
     def check(self, patience: float = 5.0) -> None:
         """Refuse a cluster that does not answer, at once instead of after minutes."""

@@ -1,7 +1,6 @@
-"""Shards as actors of a Ray cluster: started once, started again elsewhere when they die."""
+"""Shards as actors of a Ray cluster: started with the memory, started again when they die."""
 
 import atexit
-import hashlib
 import logging
 import os
 import shutil
@@ -9,13 +8,11 @@ import socket
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, final
 
-from unbounded.cluster.engine import PATIENCE, Address, Call, Engine, Pending, T, failing
+from unbounded.cluster.engine import Address, Call, Engine, Pending, T, failing
 from unbounded.cluster.shard import Shard
 from unbounded.errors import EngineError, MissingExtra, Unavailable, UnboundedError
 
@@ -46,6 +43,8 @@ def connect(address: Address) -> None:
     # Ray would end this process, without a word of ours, when the head is unavailable for a minute.
     os.environ.setdefault("RAY_gcs_rpc_server_reconnect_timeout_s", "600")
     logging.getLogger("ray").setLevel(logging.ERROR)
+    # It would say between our lines, on standard output, that a node is lost: so do we, elsewhere.
+    ray._private.worker.print_worker_logs = lambda *given: None
     if address.host is not None:
         _show_token(address)
     quiet = {"log_to_driver": False, "logging_level": logging.ERROR, "namespace": NAMESPACE}
@@ -153,79 +152,51 @@ def ray_module() -> Any:
     return ray
 
 
-@dataclass
-class _Put:
-    """An array in the engine's shared memory, to be put there again if it was lost."""
-
-    array: Any
-    reference: Any
-    era: int
-
-    def __len__(self) -> int:
-        return len(self.array)
-
-
 @final
 class OnRay(Engine):
-    """The shards of one memory; whoever opens it first starts them, whoever comes later joins.
+    """The shards of one memory that this process opened; they end with it.
 
-    A shard is named by its folder, so one folder has one shard. It outlives whoever started it, and
-    Ray starts it again when it or its node dies; its folder has to be there too: on shared storage
-    anywhere, otherwise on the node that had it.
+    Ray starts a shard again when it or its node dies; its folder has to be there too: on shared
+    storage anywhere, otherwise on the node that had it.
     """
 
     def __init__(
-        self,
-        folder: Path,
-        about: Mapping[str, Any],
-        count: int,
-        *,
-        threads: int = 1,
-        patience: float = PATIENCE,
-        check: Callable[[], None] = lambda: None,
+        self, places: Sequence[tuple[str, Mapping[str, Any]]], *, threads: int, patience: float
     ) -> None:
-        """`check` raises `Unavailable` if the engine as a whole does not answer."""
-        self.count = count
-        self._check = check
-        self._patience, self._era = patience, 0
+        self.count = len(places)
+        self._places, self._threads, self._patience = places, threads, patience
         self._looked = 0.0
         self._ray = ray_module()
-        self._folder = folder.absolute()
-        self._about, self._threads = dict(about), threads
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            self._shards = [self._start(shard) for shard in range(count)]
+        self._shards = [self._start(shard) for shard in range(self.count)]
 
     def _start(self, shard: int) -> Any:
-        folder = self._folder / f"shard-{shard:04}"
-        mark = hashlib.blake2b(str(folder).encode(), digest_size=8).hexdigest()
-        actor = self._ray.remote(Shard).options(
-            name=f"{self._folder.name}-{shard}-{mark}",
-            namespace=NAMESPACE,
-            get_if_exists=True,
-            lifetime="detached",
-            max_restarts=-1,
-            # We ask again ourselves: what a call left undone must come before it.
-            max_task_retries=0,
-            num_cpus=0,
-            scheduling_strategy=self._node(shard),
-        )
-        return actor.remote(str(folder), self._about, threads=self._threads)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            actor = self._ray.remote(Shard).options(
+                max_restarts=-1,
+                # We ask again ourselves: what a call left undone must come before it.
+                max_task_retries=0,
+                num_cpus=0,
+                scheduling_strategy=self._node(shard),
+            )
+            return actor.remote(*self._places[shard], self._threads)
 
     def _node(self, shard: int) -> Any:
-        """The node for a shard, in turn; another if that one is lost.
+        """The node for a shard, in turn and by address.
 
-        Ray's own "SPREAD" puts actors that claim no processor on one node, as it was seen to do.
+        Ray's own "SPREAD" puts actors that claim no processor on one node, as it was seen to do,
+        and a soft wish is passed over while a node has just been started.
         """
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-        nodes = sorted(node["NodeID"] for node in self._ray.nodes() if node["Alive"])
-        return NodeAffinitySchedulingStrategy(nodes[shard % len(nodes)], soft=True)
+        alive = [node for node in self._ray.nodes() if node["Alive"]]
+        alive.sort(key=lambda node: (node["NodeManagerAddress"], node["NodeManagerPort"]))
+        return NodeAffinitySchedulingStrategy(alive[shard % len(alive)]["NodeID"], soft=False)
 
     def share(self, array: Any) -> Any:
         """A reference into the engine's shared memory."""
         self._check_node()
-        return _Put(array, self._ray.put(array), self._era)
+        return self._ray.put(array)
 
     def _check_node(self) -> None:
         """Refuse to put an array where no node is any more: Ray would end this process."""
@@ -237,25 +208,16 @@ class OnRay(Engine):
             try:
                 node.connect(path)
             except OSError:
-                raise Unavailable(
-                    "the node of this machine has ended; what was acknowledged is on the shards' "
-                    "disks: start it again with 'ray start' and read on"
+                raise EngineError(
+                    "the node of this machine has ended; the journal has all that was "
+                    "acknowledged: start it again with 'ray start' and open the memory again"
                 ) from None
-
-    def _given(self, arg: Any) -> Any:
-        if not isinstance(arg, _Put):
-            return arg
-        if arg.era != self._era:
-            # A node may have taken it along when it died.
-            self._check_node()
-            arg.reference, arg.era = self._ray.put(arg.array), self._era
-        return arg.reference
 
     def begin(self, shard: int, call: Call[T]) -> Pending[T]:
         """Send the call."""
         method = getattr(self._shards[shard], call.name)
         try:
-            answer = method.remote(*map(self._given, call.args))
+            answer = method.remote(*call.args)
         except self._ray.exceptions.RayActorError as error:
             return failing(Unavailable(str(error)))
         patience = self._patience if call.quick else None
@@ -272,45 +234,30 @@ class OnRay(Engine):
             if isinstance(cause, errors.ObjectLostError):
                 raise Unavailable(f"what shard {shard} was asked was lost on its way") from error
             raise EngineError(
-                f"shard {shard} of {self._folder} failed ({cause!r}); look at its folder and at "
-                "the engine's logs"
+                f"shard {shard} ({self._places[shard][0]}) failed ({cause!r}); look at its folder "
+                "and at the engine's logs"
             ) from error
         except errors.GetTimeoutError as error:
-            raise Unavailable(
-                f"shard {shard} of {self._folder} is slow: no answer in {patience} s"
-            ) from (error)
-        except errors.RayError as error:
-            raise Unavailable(
-                f"shard {shard} of {self._folder} is unavailable ({error})"
-            ) from error
-
-    def revive(self, shard: int) -> None:
-        """Find the actor again; if it is gone for good, start another."""
-        time.sleep(0.1)
-        # To ask a head that is unavailable is to wait for it.
-        self._check()
-        self._era += 1
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+            raise Unavailable(f"shard {shard} is slow: no answer in {patience} s") from error
+        except (errors.ActorDiedError, errors.ActorUnschedulableError) as error:
+            # Ray has given it up, or its node is lost: it goes to one that is there.
             self._shards[shard] = self._start(shard)
+            raise Unavailable(f"shard {shard} has ended ({error})") from error
+        except errors.RayError as error:
+            raise Unavailable(f"shard {shard} does not answer ({error})") from error
 
     def answers(self, shard: int) -> bool:
         """Ask, and wait a moment."""
         try:
-            self.revive(shard)
-            call = self._shards[shard].held.remote("")
-            return bool(self._ray.wait([call], timeout=3.0)[0]) and self._get(shard, call, 5.0) == 0
+            call = self._shards[shard].drop.remote([])
+            return (
+                bool(self._ray.wait([call], timeout=3.0)[0]) and self._get(shard, call, 5.0) is None
+            )
         except (Unavailable, self._ray.exceptions.RayActorError):
             return False
 
-    def gone(self) -> str | None:
-        """Not known here."""
-        return None
-
     def close(self) -> None:
-        """Nothing: the process stays joined."""
-
-    def kill(self) -> None:
-        """End all shards of this memory on the cluster; their folders stay."""
+        """End them."""
         for actor in self._shards:
-            self._ray.kill(actor)
+            with suppress(Exception):  # Whatever Ray says of what has ended already.
+                self._ray.kill(actor)

@@ -94,6 +94,11 @@ class Datastore(Stateful):
         """What all pairs take in memory."""
 
     @property
+    @abstractmethod
+    def words(self) -> np.ndarray:
+        """The word of each entry, oldest first; valid until the next is added."""
+
+    @property
     def bytes_per_entry(self) -> float:
         """Bytes over entries; 0 when there are none."""
         return self.bytes / len(self) if len(self) else 0.0
@@ -119,6 +124,10 @@ class Datastore(Stateful):
 
         Not a number in a row that had no neighbors at all.
         """
+
+    @abstractmethod
+    def vote(self, queries: Hidden, words: Ids, k: int, votes: Votes) -> Table:
+        """Each kernel's share of the votes of all pairs for one word a query; changes nothing."""
 
 
 class Remote(Datastore):

@@ -7,7 +7,7 @@ from typing import final
 
 import numpy as np
 
-from unbounded.datastore import Datastore, Local, Neighbors, Votes
+from unbounded.datastore import Datastore, Neighbors, Votes
 from unbounded.datastore.datastore import Remote
 from unbounded.errors import SettingError
 from unbounded.experts.distribution import Dense, Distribution, Sparse, even
@@ -103,8 +103,7 @@ class Cache(Expert):
 
     def predict(self, hidden: Hidden) -> Distribution:
         """What followed the nearest states, the nearer the more."""
-        # What lies elsewhere is searched at once: words that are new to us may come with it.
-        return Voted(self, hidden) if isinstance(self.datastore, Local) else self.sparse(hidden)
+        return Voted(self, hidden)
 
     def sparse(self, hidden: Hidden) -> Sparse:
         """The same, with every neighbor at hand."""
@@ -113,7 +112,6 @@ class Cache(Expert):
 
     def prob(self, hidden: Hidden, words: Ids) -> Probs:
         """The same of one word a state, with votes counted where neighbors are found."""
-        assert isinstance(self.datastore, Local)
         if not len(self.datastore):
             return even(words, self.size)
         said: Probs = self.datastore.vote(self._keys(hidden), words, self.k, self._trusted)[:, 0]

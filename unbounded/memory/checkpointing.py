@@ -9,12 +9,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import final
 
-from unbounded.errors import StoreError, UnboundedError
+from unbounded.cluster import Shards
+from unbounded.errors import EngineError, MemoryFault, StoreError, Unavailable
 from unbounded.memory.backend import Show
 from unbounded.memory.learned import LearnedState, grows, present_names
-from unbounded.states import Arrays, NoDelta
+from unbounded.states import Arrays, NoDelta, from_array
 from unbounded.store import Snapshot, Store, TextLog
-from unbounded.store.deltas import Delta, read_growth, read_rest
+from unbounded.store.deltas import Delta, read_deltas, read_growth, read_rest
+from unbounded.store.layout import delta_paths, snapshot_paths
 from unbounded.store.snapshot import read_arrays
 
 DELTA_WORDS = 8192
@@ -32,6 +34,9 @@ FEWEST_WORDS = 512
 """Words of a memory that is worth a checkpoint, one block: fewer are read again sooner than a state
 is loaded, which has a megabyte or more however little it has read."""
 
+_SAVED = "expert.unbounded.saved.header"
+_SAVED_WHOLE = "expert.unbounded.index.saved.header"
+
 TRIES = 8
 """How often a reader looks for a snapshot that the writer does not remove meanwhile."""
 
@@ -40,8 +45,8 @@ TRIES = 8
 class Checkpointing:
     """Writes the checkpoints of a store's one writer; that one of them fails never fails a read."""
 
-    def __init__(self, store: Store, *, write: bool) -> None:
-        self._store, self._write = store, write
+    def __init__(self, store: Store, *, write: bool, shards: Shards | None = None) -> None:
+        self._store, self._write, self._shards = store, write, shards
         self.since, self.since_full = 0, 0
         """Words since the last delta, and since the last full checkpoint."""
 
@@ -79,16 +84,29 @@ class Checkpointing:
                 leads_on = True
         except NoDelta:
             pass
+        except EngineError as error:
+            # Nor could a full one be written.
+            self._say(error)
+            return
         except StoreError as error:
-            self._store.events.append(str(error))
+            self._say(error)
         entries = self._store.catalog.entries
         due = self.since_full >= max(SNAPSHOT_WORDS, entries // SNAPSHOT_SHARE)
         if not leads_on:
             # Nothing leads on from here but a full one; one that is being written is too old.
             checkpoints.reap(wait=True)
         if not leads_on or (due and not checkpoints.busy):
-            checkpoints.begin(learned.state())
-            self.since_full = 0
+            self._drop_unreferenced()
+            try:
+                checkpoints.begin(learned.state())
+                self.since_full = 0
+            except (StoreError, EngineError) as error:
+                self._say(error)
+
+    def _say(self, error: Exception) -> None:
+        """Once, however often a checkpoint fails for that."""
+        if str(error) not in self._store.events:
+            self._store.events.append(str(error))
 
     @property
     def worth(self) -> bool:
@@ -99,14 +117,23 @@ class Checkpointing:
         """Write all of it, so that the next opening need not read again."""
         try:
             self._store.snapshot(learned.state())
-        except StoreError as error:
-            self._store.events.append(str(error))
+        except (StoreError, EngineError) as error:
+            self._say(error)
+        self._drop_unreferenced()
         self.since = self.since_full = 0
 
     def compact(self, learned: LearnedState) -> None:
         """Compact the store, with a full checkpoint that the next delta leads on from."""
         self._store.compact(learned.state() if self.worth else None)
+        self._drop_unreferenced()
         self.since = self.since_full = 0
+
+    def _drop_unreferenced(self) -> None:
+        """Let shards remove the states that no checkpoint refers to any more."""
+        if self._shards is not None and not self._store.checkpoints.busy:
+            # What is unavailable now removes them the next time.
+            with suppress(EngineError):
+                self._shards.keep(sorted(references(self._store)))
 
     def close(self, learned: LearnedState | None) -> None:
         """Write what is worth it, if there is a state, and let the next writer in."""
@@ -119,6 +146,19 @@ class Checkpointing:
             self._store.checkpoints.reap(wait=True)
         finally:
             self._store.close()
+
+
+def references(store: Store) -> set[str]:
+    """The names under which shards saved what checkpoints refer to."""
+    found: set[str] = set()
+    for snapshot in snapshot_paths(store.folder, store.generation):
+        with suppress(OSError, ValueError, KeyError):
+            found.update(from_array(read_arrays(snapshot, [_SAVED_WHOLE])[_SAVED_WHOLE]))
+    for path in delta_paths(store.folder, store.generation):
+        for delta in read_deltas(path):
+            with suppress(OSError, ValueError, KeyError):
+                found.update(from_array(read_rest(delta)[_SAVED]))
+    return found
 
 
 @dataclass(frozen=True)
@@ -178,7 +218,15 @@ def _loaded(
                 # to know the journal so far.
                 store.refresh()
                 break
-            except (OSError, ValueError, KeyError, UnboundedError) as error:
+            except Unavailable:
+                raise
+            except (EngineError, MemoryFault) as error:
+                said = str(error).partition("; ")[0]
+                store.events.append(
+                    f"{snapshot.path} was not used ({said}); what it held is read again from the "
+                    "journal"
+                )
+            except (OSError, ValueError, KeyError) as error:
                 store.events.append(
                     f"{snapshot.path} is damaged ({error}) and was not used; "
                     "what it held is read again from the journal"

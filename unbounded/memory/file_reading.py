@@ -13,8 +13,9 @@ from unbounded.corpus.formats import JSON_LINES, TABLES, ending
 from unbounded.corpus.sources import STDIN, Source, find_sources
 from unbounded.errors import CorpusError, SettingError
 from unbounded.evaluation.metrics import Tally, surprise
-from unbounded.memory.backend import Backend, unheard
+from unbounded.memory.backend import unheard
 from unbounded.memory.forgetting import Choice, is_part_of
+from unbounded.memory.local import LocalBackend
 from unbounded.memory.rereading import known_words, unread
 from unbounded.model import Reading
 from unbounded.store.catalog import FileNote
@@ -65,7 +66,7 @@ class _Due:
 
 
 def read_files(
-    backend: Backend,
+    backend: LocalBackend,
     take: Callable[[Iterable[Sentence]], Iterator[Reading]],
     splitter: Splitter,
     paths: Sequence[str | Path],
@@ -87,7 +88,7 @@ def read_files(
 
 
 def _read_files(
-    backend: Backend,
+    backend: LocalBackend,
     take: Callable[[Iterable[Sentence]], Iterator[Reading]],
     splitter: Splitter,
     paths: Sequence[str | Path],
@@ -117,7 +118,6 @@ def _read_files(
             reader = Reader([source.path], field=column)
             sentences = _sentences(name, source, reader, splitter)
             had = known_words(backend.words_of(name) if old else (), sentences)
-            had = had if backend.appends else None
         except CorpusError as error:
             found.left_out[name] = str(error)
             continue

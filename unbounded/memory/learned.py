@@ -5,7 +5,7 @@ from typing import final
 
 import numpy as np
 
-from unbounded.datastore import Local
+from unbounded.datastore import Datastore
 from unbounded.evaluation.metrics import surprise
 from unbounded.experts import Cache, DynamicHead, NGram
 from unbounded.growable_array import GrowableArray
@@ -40,15 +40,24 @@ class LearnedState(Stateful):
     """
 
     def __init__(
-        self, model: Pretrained, config: MemoryConfig, recipe: Recipe, *, rates: bool = False
+        self,
+        model: Pretrained,
+        config: MemoryConfig,
+        recipe: Recipe,
+        *,
+        rates: bool = False,
+        datastore: Datastore | None = None,
     ) -> None:
-        """With `rates`, how surprising each word was is remembered, two bytes a word."""
+        """With `rates`, how surprising each word was is remembered, two bytes a word.
+
+        `datastore` is that of the unbounded cache, if it lies elsewhere.
+        """
         self._doubles = "uniform" in recipe.experts and not model.lm.closed
         self.size = model.lm.base_size
         if self._doubles:
             self.size = 1 << (2 * len(model.vocabulary) - 1).bit_length()
         full_size = self.size if self._doubles else None
-        self.online: OnlineModel = recipe.build(model, full_size, config)
+        self.online: OnlineModel = recipe.build(model, full_size, config, datastore)
         self._rates = rates
         self._surprise = GrowableArray(np.empty(0, np.float16), spare=8)
         self._begin_blocks()
@@ -64,15 +73,16 @@ class LearnedState(Stateful):
         return self._surprise.view
 
     @property
-    def _cache(self) -> Cache:
+    def datastore(self) -> Datastore:
+        """That of the unbounded cache."""
         cache = self.online.experts["unbounded"]
         assert isinstance(cache, Cache)
-        return cache
+        return cache.datastore
 
     @property
     def entries(self) -> int:
         """How many words it has read."""
-        return self._cache.datastore.added
+        return self.datastore.added
 
     @property
     def bytes(self) -> int:
@@ -111,12 +121,11 @@ class LearnedState(Stateful):
         found = self.online.state(since)
         first = int(np.searchsorted(self._blocks.view[:, 0], since))
         blocks = self._blocks.view[first:]
-        datastore = self._cache.datastore
-        if not len(blocks) or blocks[0, 0] != since or not isinstance(datastore, Local):
+        if not len(blocks) or blocks[0, 0] != since:
             raise NoDelta
         later = np.arange(blocks[0, 1], len(self.online.vocabulary))
         return {
-            "ids": datastore.words[since:].copy(),
+            "ids": self.datastore.words[since:].copy(),
             "blocks": np.diff(blocks[:, 0]).astype(np.int32),
             "vocabulary": to_array(self.online.vocabulary.decode(later)),
             "surprise": self.surprise[since:].copy(),

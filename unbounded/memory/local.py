@@ -1,4 +1,4 @@
-"""A memory in one place, on disk or in this process: a log of what was read, and what it taught."""
+"""A log of what was read, on disk or in this process, and what it taught, here or on shards."""
 
 import time as clock
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -6,12 +6,13 @@ from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import Any, final
 
+from unbounded.cluster import Sharded, Shards
+from unbounded.cluster.sharded_keys import ShardFigures
 from unbounded.corpus import Block
 from unbounded.errors import StoreError
 from unbounded.experts import Cache
 from unbounded.lm import Pretrained
 from unbounded.memory.backend import (
-    Backend,
     Context,
     Document,
     Finding,
@@ -51,14 +52,14 @@ SYNCED = 8192
 
 
 @final
-class LocalBackend(Backend):
+class LocalBackend:
     """One log, one learned state. On disk, what was acknowledged is there tomorrow.
+
+    With `shards`, the keys of the unbounded cache lie there; all else is as without.
 
     Whoever opened it for writing is the only one who does; whoever opened it for reading sees the
     past as it was then, and follows with `refresh`.
     """
-
-    appends = True
 
     def __init__(
         self,
@@ -71,11 +72,14 @@ class LocalBackend(Backend):
         write: bool = True,
         show: Show = unheard,
         learned: LearnedState | None = None,
+        shards: Shards | None = None,
     ) -> None:
-        self.store, self.budget, self.writes = store, budget, write
+        self.store, self.budget, self.writes, self.shards = store, budget, write, shards
         self.events = store.events
         self._model, self._config, self._recipe = model, config, recipe
-        self.saving = Checkpointing(store, write=write) if isinstance(store, Store) else None
+        self.saving: Checkpointing | None = None
+        if isinstance(store, Store):
+            self.saving = Checkpointing(store, write=write, shards=shards)
         self._broken = False
         self._verb, self._noted = "", False
         self._cost: Cost | None = None
@@ -83,7 +87,9 @@ class LocalBackend(Backend):
 
     def _fresh(self) -> LearnedState:
         rates = self.budget is not None and self.budget.policy == "surprise"
-        return LearnedState(self._model, self._config, self._recipe, rates=rates)
+        datastore = None if self.shards is None else self.shards.datastore()
+        given = self._model, self._config, self._recipe
+        return LearnedState(*given, rates=rates, datastore=datastore)
 
     def _restored(self, show: Show) -> LearnedState:
         if self.saving is not None:
@@ -107,6 +113,12 @@ class LocalBackend(Backend):
         return self.learned.online
 
     @property
+    def shard_figures(self) -> list[ShardFigures]:
+        """The shards as they were when they last answered; none without."""
+        datastore = self.learned.datastore
+        return datastore.figures if isinstance(datastore, Sharded) else []
+
+    @property
     def version(self) -> object:
         """Equal to the one before as long as nothing was learned or forgotten."""
         return self.online, self.store.records
@@ -125,20 +137,6 @@ class LocalBackend(Backend):
     def cited(self) -> Sequence[str]:
         """All caches."""
         return [name for name, one in self.online.experts.items() if isinstance(one, Cache)]
-
-    @property
-    def known(self) -> int:
-        """None: what is given is read."""
-        return 0
-
-    @property
-    def waiting(self) -> int:
-        """None: it is here."""
-        return 0
-
-    def unnamed(self) -> str:
-        """All of them together are one document."""
-        return "text"
 
     # Reading.
 
@@ -355,21 +353,29 @@ class LocalBackend(Backend):
         return came
 
     def stats(self) -> dict[str, Any]:
-        """Entries, words, documents, bytes by part, growth."""
-        return stats(self.store, self.learned, self.budget)
+        """Entries, words, documents, bytes by part, growth; what each shard says of itself."""
+        found = stats(self.store, self.learned, self.budget)
+        return found if self.shards is None else {**found, "shards": self.shards.stats()}
 
     def check(self, *, deep: bool, show: Show) -> list[Finding]:
         """Every checksum; with `deep`, the whole log is read again, and must give the same."""
-        return check(self.store, self.learned, self._fresh if deep else None, show)
+        found = check(self.store, self.learned, self._fresh if deep else None, show)
+        if self.shards is not None:
+            found += [Finding(str(self.store.folder), *wrong) for wrong in self.shards.check()]
+        return found
 
     def close(self) -> None:
         """Write a checkpoint if there is enough new, and let the next writer in."""
         usable = self.writes and not self._broken and not self.store.closed
         self._judge()
-        if self.saving is None:
-            self.store.close()
-        else:
-            self.saving.close(self.learned if usable else None)
+        try:
+            if self.saving is None:
+                self.store.close()
+            else:
+                self.saving.close(self.learned if usable else None)
+        finally:
+            if self.shards is not None:
+                self.shards.close()
 
     def check_usable(self, *, write: bool = False) -> None:
         """Refuse what was closed, interrupted, or opened for reading."""

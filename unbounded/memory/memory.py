@@ -19,10 +19,11 @@ from unbounded.corpus import (
 )
 from unbounded.errors import CorpusError, EngineError, SettingError, StoreError
 from unbounded.lm import Pretrained
-from unbounded.memory.backend import Backend, Document, Finding, Show, unheard
+from unbounded.memory.backend import Document, Finding, Show, unheard
 from unbounded.memory.export import write_table
 from unbounded.memory.file_reading import FilesRead, file_named, read_files
 from unbounded.memory.forgetting import Choice, is_part_of
+from unbounded.memory.local import LocalBackend
 from unbounded.memory.prediction import Guess, Prediction, explain, predict
 from unbounded.memory.readings import Reading, peeked
 from unbounded.memory.rereading import known_words, unread
@@ -33,13 +34,13 @@ from unbounded.model import Reading as BlockReading
 
 @final
 class Memory:
-    """A model that stays, and goes on reading: in this process, on disk, or on shards.
+    """A model that stays, and goes on reading: in this process, on disk, or with keys on shards.
 
-    On disk and on shards, what `read` has returned from is there tomorrow. Use it in a `with`
-    statement, or `close` it.
+    On disk, what `read` has returned from is there tomorrow. Use it in a `with` statement, or
+    `close` it.
     """
 
-    def __init__(self, backend: Backend, model: Pretrained) -> None:
+    def __init__(self, backend: LocalBackend, model: Pretrained) -> None:
         self.backend, self.model = backend, model
         self.events = backend.events
         """What happened that somebody should hear of."""
@@ -69,10 +70,10 @@ class Memory:
     ) -> Reading:
         """Read a text, a sentence a line, and say how surprising each word was.
 
-        Durable when it returns; in one place nothing is kept if it fails. `document` is what to
+        Durable when it returns; nothing is kept if it fails. `document` is what to
         call it, `line` the number of its first line, `time` when it was written, if not now.
         """
-        document = self.backend.unnamed() if document is None else _text(document, "document")
+        document = UNNAMED if document is None else _text(document, "document")
         lines = lines_of(_text(text, "text"), document, line)
         found = [self._kept(block) for block in self.follow(lines, time=time, whole=True)]
         if not found:
@@ -94,6 +95,9 @@ class Memory:
         when it returns.
         """
         given = [paths] if isinstance(paths, str | Path) else list(paths)
+        for path in given:
+            if not isinstance(path, str | Path):
+                raise SettingError(f"a path is of type {type(path).__name__}; give a str or a Path")
         return read_files(
             *(self.backend, self._take_sentences, self.model.tokenizer, given),
             again=again,
@@ -115,10 +119,10 @@ class Memory:
         """Read lines, such as a `Reader` or strings, a block at a time; all durable at the end.
 
         Only what is taken from the result is read: `for block in memory.follow(lines): …`, or
-        `read` for a text at once. If it fails, what was kept is said in `events`; with `whole`, in
-        one place, nothing is. So many words at the beginning are passed over as `skip` says.
+        `read` for a text at once. If it fails, what was kept is said in `events`; with `whole`
+        nothing is. So many words at the beginning are passed over as `skip` says.
         """
-        given = placed_lines(lines, self.backend.unnamed())
+        given = placed_lines(lines, UNNAMED)
         sentences = unread(read_sentences(given, self.model.tokenizer, forms=True), skip)
         return self.take(blocks(sentences, self.backend.block), time=time, whole=whole)
 
@@ -227,9 +231,9 @@ class Memory:
     ) -> int:
         """Be as if some words had never been read; how many. Durable when it returns.
 
-        In one place what was read after the first of them is read again, and `compact` takes them
-        out of the files too. On shards whole documents go, out of the files at once. A `document`
-        is a name as it was read, or any path of a file that was. A `dry_run` only counts.
+        What was read after the first of them is read again, and `compact` takes them out of the
+        files too. A `document` is a name as it was read, or any path of a file that was. A
+        `dry_run` only counts.
         """
         documents = None if document is None else (self._named(document),)
         choice = Choice(documents, before, matching, last)
@@ -283,7 +287,7 @@ class Memory:
         return write_table(self.backend.rows(), Path(path).expanduser())
 
     def close(self) -> None:
-        """Let go; what was read is kept, on disk or on shards."""
+        """Let go; what was read is kept on disk."""
         self.backend.close()
 
     def __enter__(self) -> "Memory":
@@ -305,6 +309,9 @@ class Memory:
 
 SCORED = 512
 """Words that are scored at once."""
+
+UNNAMED = "text"
+"""What texts are called that nobody gave a name: all of them together are one document."""
 
 
 def _text(value: str, name: str) -> str:

@@ -1,22 +1,19 @@
-"""Opening a memory, or making one: in this process, on disk or on shards, for one model.
+"""Opening a memory, or making one: in this process or on disk, with shards or without.
 
 Names of memories are for whoever keeps several in one folder and lets others choose them.
 """
 
 import re
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from unbounded.cluster import Address
-from unbounded.cluster.connecting import apart as connected_apart
-from unbounded.cluster.connecting import described
-from unbounded.cluster.connecting import opened as connected
+from unbounded.cluster import Address, Shards, Way, connected
+from unbounded.cluster.connecting import SHARDS
 from unbounded.cluster.engine import PATIENCE
-from unbounded.cluster.queue import LIMIT, own_queue, some_waits
-from unbounded.cluster.rpc_client import drain
+from unbounded.cluster.sharded_keys import LIMIT
 from unbounded.errors import SettingError, StoreError
 from unbounded.experts import Kernel
 from unbounded.lm import Pretrained, load_model
@@ -26,13 +23,15 @@ from unbounded.memory.backend import Show, unheard
 from unbounded.memory.budget import Budget
 from unbounded.memory.local import LocalBackend
 from unbounded.memory.memory import Memory
-from unbounded.memory.shards import ShardedBackend
 from unbounded.presets import PAPER, MemoryConfig, Recipe, first_edition, recipe_for
 from unbounded.store import Disk, InProcess, RealDisk, Store
-from unbounded.store.layout import FORMAT, is_new, read_about
+from unbounded.store.layout import FORMAT, is_new, read_about, write_about
 from unbounded.store.store import create
 
-WHEN_UNAVAILABLE = ("stop", "queue")
+WHEN_UNAVAILABLE = ("stop", "go-on")
+
+OLD_SHARDS = "spread.json"
+"""What makes a folder that of a memory whose shards had journals of their own, before 0.3."""
 
 
 def open(
@@ -54,18 +53,17 @@ def open(
 ) -> Memory:
     """Open a memory, and make it if there is none; `with unbounded.open(…) as memory` closes it.
 
-    Without a path it lies in this process and ends with it; with one it is on disk; with an
-    `engine`, an address such as `ray://HOST:PORT`, it is on shards. A memory belongs to the model
-    that made it, and remembers where that was; `recorded` says when that is enough. A new one
-    without a model has the small default that comes with the package. `preset`, a name of `PRESETS`
-    or a list of experts (`full` if none is given), `config` and `budget` are for a new memory: they
-    stay.
+    Without a path it lies in this process and ends with it; with one it is on disk. With an
+    `engine`, an address such as `ray://HOST:PORT`, its largest table, the keys of the unbounded
+    cache, lies on shards there; all else is as without. A memory belongs to the model that made it,
+    and remembers where that was; `recorded` says when that is enough. A new one without a model has
+    the small default that comes with the package. `preset`, a name of `PRESETS` or a list of
+    experts (`full` if none is given), `config` and `budget` are for a new memory: they stay.
 
     On disk, `mode` is `write`, of which there can be one at a time, or `read`, and `show` hears how
-    much had to be read again. On shards, if some are unavailable for `patience` seconds, reading
-    stops, or with `when_unavailable="queue"` goes on without them: what they miss waits on disk, up
-    to `queue_bytes`, and `say` is told. It is handed on when they are back, or when the memory is
-    next opened from this machine.
+    much had to be read again. If shards are unavailable for `patience` seconds, reading stops, or
+    with `when_unavailable="go-on"` goes on without them, and `say` is told: what they miss waits
+    here, up to `queue_bytes`, and is told them when they are back.
     """
     if mode not in ("write", "read"):
         raise SettingError(f"mode {mode!r} is unknown; use write or read")
@@ -77,20 +75,11 @@ def open(
         config = PAPER
     folder = None if path is None else expanded(path, "path")
     given = model if model is None or isinstance(model, Pretrained) else expanded(model, "model")
+    way = Way(patience, when_unavailable == "go-on", queue_bytes, say)
     if engine is not None:
-        if folder is None or budget is not None or preset is not None or mode == "read":
-            raise SettingError(
-                "a memory on shards has a path, no budget, no preset and no mode; give a folder "
-                "that all machines see"
-            )
-        return open_on_shards(
-            *(folder, engine, given, config),
-            threads=threads,
-            queues=when_unavailable == "queue",
-            patience=patience,
-            queue_bytes=queue_bytes,
-            say=say,
-        )
+        Address.parse(engine)
+        if folder is None:
+            raise SettingError("a memory on shards has a folder for its journal; give a path")
     if folder is None:
         if mode == "read":
             raise SettingError("a memory of this process is new; leave out the mode")
@@ -98,7 +87,36 @@ def open(
         recipe = recipe_for(loaded, preset or "full")
         backend = LocalBackend(InProcess(), loaded, config or MemoryConfig(), recipe, budget)
         return Memory(backend, loaded)
-    return _open_on_disk(folder, given, mode, preset, config, budget, show, disk or RealDisk())
+    asked = preset, config, budget
+    start = None if engine is None else _Start(engine, way, threads)
+    return _open_on_disk(folder, given, mode, *asked, show, disk or RealDisk(), start)
+
+
+@dataclass(frozen=True)
+class _Start:
+    """How to start the shards of a memory."""
+
+    engine: str
+    way: Way
+    threads: int
+
+    def __call__(
+        self, folder: Path, about: Mapping[str, Any], model: Pretrained, config: MemoryConfig
+    ) -> Shards:
+        asked, had = Address.parse(self.engine).shards, about.get("shards")
+        if had is not None and asked not in (None, had):
+            raise SettingError(
+                f"{folder} has {had} shards, not {asked}; leave ?shards= out, or move it: "
+                f"'unbounded memory move {folder} NEW --engine …'"
+            )
+        described = {
+            "memory": about["id"],
+            "model": model.fingerprint,
+            "width": model.lm.key_width,
+            "index": config.index,
+            "shards": had or asked or SHARDS,
+        }
+        return connected(folder, self.engine, described, self.way, threads=self.threads)
 
 
 def _open_on_disk(
@@ -110,8 +128,10 @@ def _open_on_disk(
     budget: Budget | None,
     show: Show,
     disk: Disk,
+    start: _Start | None,
 ) -> Memory:
     try:
+        _check_not_old(folder)
         if is_new(folder):
             if mode == "read":
                 raise StoreError(f"{folder} is not a memory yet; read a text into it first")
@@ -119,6 +139,7 @@ def _open_on_disk(
             recipe = recipe_for(model, preset or "full")
             create(folder, _about(model, where, config or MemoryConfig(), recipe, budget), disk)
         about = read_about(folder)
+        _check_place(folder, about, start is not None, mode)
         model = _checked(folder, about, model)
         kept, limit = _config(folder, about, config), _budget(folder, about, budget)
         recipe = _recipe(folder, about, model, preset)
@@ -128,62 +149,56 @@ def _open_on_disk(
             f"{folder} cannot be opened ({error.strerror}); choose another place"
             + ("" if mode == "read" else ", or open it for reading")
         ) from error
+    shards = None
     try:
-        backend = LocalBackend(store, model, kept, recipe, limit, write=mode == "write", show=show)
+        shards = None if start is None else start(folder, store.about, model, kept)
+        write = mode == "write"
+        backend = LocalBackend(
+            store, model, kept, recipe, limit, write=write, show=show, shards=shards
+        )
         if backend.writes and store.old:
             _renew(backend, store)
+        if backend.writes and shards is not None and store.about.get("shards") is None:
+            _bring_onto(backend, store, shards)
         return Memory(backend, model)
     except BaseException:
         store.close()
+        if shards is not None:
+            shards.close()
         raise
 
 
-def open_on_shards(
-    folder: Path,
-    engine: str,
-    model: Pretrained | Path | None,
-    config: MemoryConfig | None,
-    *,
-    threads: int,
-    queues: bool,
-    patience: float,
-    queue_bytes: int,
-    say: Callable[[str], None],
-) -> Memory:
-    """Open a memory on the shards of an engine, and make it if there is none."""
-    Address.parse(engine)
-    had = described(folder)
-    if model is None:
-        model = Path(DEFAULT) if had is None else recorded(folder, had["path"])
-    loaded, where = _loaded(model)
-    config = config or MemoryConfig(**({} if had is None else had["settings"]))
-    if config.kernel is not None or config.local_kernel is not None:
-        raise SettingError("a memory on shards learns its kernels; leave the kernel out")
-    about = {
-        "width": loaded.lm.key_width,
-        "index": config.index,
-        "exact": None,
-        "model": loaded.fingerprint,
-        # Another machine may have the same model elsewhere.
-        "path": where if had is None else had["path"],
-        "settings": asdict(config),
-    }
-    join = connected_apart if queues else connected
-    shards = join(folder, engine, about, threads=threads, patience=patience)
-    queue = None
-    if queues or some_waits(folder):
-        known = {name: about[name] for name in ("model", "width")}
-        queue = own_queue(folder, {**known, "shards": shards.count}, queue_bytes)
-        for event in queue.events:
-            say(event)
-    if queue is not None and not queues:
-        drain(shards, queue, patience, say)
-        queue.close()
-        queue = None
-    backend = ShardedBackend(
-        folder, shards, loaded, config, patience=patience, queue=queue, say=say
-    )
-    return Memory(backend, loaded)
+def _check_not_old(folder: Path) -> None:
+    if (folder / OLD_SHARDS).exists():
+        raise StoreError(
+            f"{folder} is on shards as they were before version 0.3; bring it to one place with "
+            "that version ('unbounded memory move … --one-place'), then open that with --engine"
+        )
+
+
+def _check_place(folder: Path, about: Mapping[str, Any], sharded: bool, mode: str) -> None:
+    """Refuse to make the whole index anew, or elsewhere, for who only forgot to say where it is."""
+    count = about.get("shards")
+    if count is not None and not sharded:
+        raise StoreError(
+            f"{folder} has its keys on {count} shards; give the engine (--engine, or engine=), or "
+            f"bring them to one place: 'unbounded memory move {folder} NEW'"
+        )
+    if count is None and sharded and mode == "read" and not is_new(folder):
+        raise StoreError(
+            f"{folder} is not on shards; leave the engine out, or read into it with the engine, "
+            "which brings it there"
+        )
+
+
+def _bring_onto(backend: LocalBackend, store: Store, shards: Shards) -> None:
+    """From now on the memory is on shards: its index was just made there."""
+    if len(store.snapshots()):
+        backend.events.append(f"{store.folder} was brought onto {shards.count} shards")
+    store.about = {**store.about, "shards": shards.count}
+    write_about(store.disk, store.folder, store.about)
+    if backend.saving is not None and backend.saving.worth:
+        backend.snapshot()
 
 
 def expanded(path: str | Path, name: str) -> Path:

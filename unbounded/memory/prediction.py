@@ -9,9 +9,9 @@ import numpy as np
 
 from unbounded.corpus import SENTENCE_END, Splitter
 from unbounded.corpus.tokenizer import may_go_on
-from unbounded.datastore import Local
 from unbounded.experts import Cache, NGram
-from unbounded.memory.backend import Backend, Context
+from unbounded.memory.backend import Context
+from unbounded.memory.local import LocalBackend
 from unbounded.memory.sampling import SHOWN as SHOWN
 from unbounded.model import OnlineModel
 from unbounded.types import Ids, Probs
@@ -70,7 +70,7 @@ class Prediction:
 
 
 def predict(
-    model: OnlineModel, backend: Backend, n: int, prefix: str, sources: int, splitter: Splitter
+    model: OnlineModel, backend: LocalBackend, n: int, prefix: str, sources: int, splitter: Splitter
 ) -> Prediction:
     """The `n` likeliest next words of a model, with up to `sources` passages each."""
     weights = model.mixture.weights_for(model.hidden[0])
@@ -93,7 +93,7 @@ def predict(
 
 
 def explain(
-    model: OnlineModel, backend: Backend, word: str, sources: int, splitter: Splitter
+    model: OnlineModel, backend: LocalBackend, word: str, sources: int, splitter: Splitter
 ) -> Guess:
     """One word, as it stands in the text, as a guess: how likely it is now, and why."""
     reading, _ = model.peek([word])
@@ -113,7 +113,7 @@ class _Explained:
     """Adds to words each expert's share in them, and the passages that speak for them."""
 
     model: OnlineModel
-    backend: Backend
+    backend: LocalBackend
     sources: int
     splitter: Splitter
 
@@ -190,8 +190,7 @@ def _add_counted(
     cache = model.experts["unbounded"]
     assert isinstance(cache, Cache)
     for name, expert in model.experts.items():
-        # Where others write too there are no n-grams.
-        if isinstance(expert, NGram) and isinstance(cache.datastore, Local):
+        if isinstance(expert, NGram):
             places = occurrences(cache.datastore.words, expert.context, word)
             for entry in places.tolist():
                 votes[entry] = votes.get(entry, 0.0) + prob * by[name] / len(places)

@@ -5,8 +5,9 @@ from itertools import chain
 from typing import final
 
 from unbounded.corpus import Sentence
-from unbounded.memory.backend import Backend, Placed, unheard
+from unbounded.memory.backend import Placed, unheard
 from unbounded.memory.forgetting import Choice
+from unbounded.memory.local import LocalBackend
 
 
 def placed(sentences: Iterable[Sentence]) -> Iterator[Placed]:
@@ -58,7 +59,7 @@ class FollowedAgain:
     its beginning; nothing of it had to be held for that.
     """
 
-    def __init__(self, backend: Backend, name: str) -> None:
+    def __init__(self, backend: LocalBackend, name: str) -> None:
         self._backend, self._name = backend, name
         self._had: Sequence[Placed] | None = list(backend.words_of(name))
         self.known = 0

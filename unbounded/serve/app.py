@@ -1,7 +1,6 @@
 """The service put together, from a folder and a model until it is told to stop: routes, errors,
 connections."""
 
-import asyncio
 import gc
 import ipaddress
 import resource
@@ -26,7 +25,7 @@ from unbounded.memory.opening import recorded
 from unbounded.serve import openai, page, routes, tokens
 from unbounded.serve.keys import Keys
 from unbounded.serve.limits import BodyRefused, Limits
-from unbounded.serve.observing import Observer, ShardWatcher, silence_others
+from unbounded.serve.observing import Observer, silence_others
 from unbounded.serve.refusals import Refused, from_library
 from unbounded.serve.registry import Registry
 from unbounded.serve.security import Guard
@@ -51,23 +50,16 @@ def create_app(
     """The service as an ASGI application; `keys` None is no keys at all, whatever there will be.
 
     `hosts` are names, beside addresses and 'localhost', that it has where keys are off.
-    `engine` is where the shards are of memories that have some: their figures are shown.
+    `engine` is where the keys of new memories lie, and of those that have shards.
     """
     observer = observer or Observer()
-    registry = Registry(root, model, limits, observer, threads=threads)
-    watcher = None
-    if engine is not None:
-        watcher = ShardWatcher(root, engine, lambda line: observer.log("shards", said=line))
+    registry = Registry(root, model, limits, observer, threads=threads, engine=engine)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         registry.start()
-        if watcher is not None:
-            watcher.start()
         yield
         await registry.stop()
-        if watcher is not None:
-            await asyncio.to_thread(watcher.stop)
         observer.log("stopped")
 
     app = FastAPI(
@@ -83,12 +75,12 @@ def create_app(
     app.state.registry = registry
     for module in (routes, openai, tokens, page):
         app.include_router(module.router)
-    _add_health(app, registry, watcher)
+    _add_health(app, registry)
     _add_errors(app, observer)
     return Guard(app, registry, keys, hosts)
 
 
-def _add_health(app: FastAPI, registry: Registry, watcher: ShardWatcher | None) -> None:
+def _add_health(app: FastAPI, registry: Registry) -> None:
     @app.get("/healthz", tags=["health"])
     async def healthz() -> dict[str, str]:
         """Whether the process lives."""
@@ -103,12 +95,12 @@ def _add_health(app: FastAPI, registry: Registry, watcher: ShardWatcher | None) 
     @app.get("/metrics", tags=["health"], response_class=PlainTextResponse)
     async def metrics() -> Response:
         """Metrics for Prometheus."""
-        observer, sessions = registry.observer, registry.opened().values()
-        observer.open.set(len(sessions))
-        observer.entries.set(sum(session.entries for session in sessions))
+        observer, opened = registry.observer, registry.opened()
+        observer.open.set(len(opened))
+        observer.entries.set(sum(session.entries for session in opened.values()))
         observer.queue.set(len(registry.pool))
-        if watcher is not None:
-            observer.show_shards(watcher.latest)
+        figures = {name: session.memory.backend.shard_figures for name, session in opened.items()}
+        observer.show_shards(figures)
         exposition = generate_latest(observer.registry)
         return Response(exposition, media_type="text/plain; version=0.0.4")
 

@@ -3,34 +3,22 @@
 import json
 import logging
 import sys
-import threading
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any, final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from unbounded.cluster import Address, Call, Engine, Shard
-from unbounded.cluster.connecting import NAME, described, opened_all
-from unbounded.cluster.subprocess_proxy import SubprocessProxy
-from unbounded.errors import Unavailable, UnboundedError
-
-WATCH_EVERY = 10.0
-"""Seconds between two looks at the shards."""
-
-SHARD_TIMEOUT = 20.0
+from unbounded.cluster.sharded_keys import ShardFigures
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 
 SHARDS = {
-    "up": "Whether a shard answered at the last look",
+    "up": "Whether a shard answered when it was last asked",
     "entries": "Entries of a shard",
-    "bytes": "Bytes of a shard on disk",
     "bytes_in_memory": "Bytes of a shard's index in memory",
 }
 
@@ -64,12 +52,13 @@ class Observer:
             for what, text in SHARDS.items()
         }
 
-    def show_shards(self, figures: "Sequence[ShardFigures]") -> None:
-        """What the shards were like at the last look."""
+    def show_shards(self, figures: Mapping[str, Sequence[ShardFigures]]) -> None:
+        """The shards of each memory that is open, as they were when they last answered."""
         for what, gauge in self._shards.items():
             gauge.clear()
-            for each in figures:
-                gauge.labels(each.memory, each.shard).set(getattr(each, what))
+            for memory, shards in figures.items():
+                for number, each in enumerate(shards):
+                    gauge.labels(memory, number).set(getattr(each, what))
 
     def log(self, event: str, **more: Any) -> None:
         """One line of JSON on standard error; where nobody takes it, the service goes on."""
@@ -91,85 +80,3 @@ def silence_others() -> None:
     for name in ("uvicorn", "uvicorn.error", "uvicorn.access", "asyncio"):
         logging.getLogger(name).handlers = [logging.NullHandler()]
         logging.getLogger(name).propagate = False
-
-
-@dataclass(frozen=True)
-class ShardFigures:
-    """One shard at the last look; zeros if it did not answer."""
-
-    memory: str
-    shard: int
-    up: bool
-    entries: int = 0
-    bytes: int = 0
-    bytes_in_memory: int = 0
-
-
-def on_shards(root: Path) -> list[Path]:
-    """The memories of a folder that are on shards."""
-    return sorted(path.parent for path in root.glob(f"*/{NAME}"))
-
-
-@final
-class ShardWatcher:
-    """A thread that asks every shard for its figures; the service shows the last it has."""
-
-    def __init__(
-        self,
-        root: Path,
-        address: str,
-        say: Callable[[str], None] = lambda line: None,
-        every: float = WATCH_EVERY,
-    ) -> None:
-        self.latest: list[ShardFigures] = []
-        self._root, self._address, self._say, self._every = root, address, say, every
-        self._check = partial(Address.parse(address).check, 1.0)
-        self._stop = threading.Event()
-        self._proxy: Engine | None = None
-        self._folders: list[Path] = []
-        self._thread = threading.Thread(target=self._run, name="shards", daemon=True)
-
-    def start(self) -> None:
-        """Look now, and from now on."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Look no more."""
-        self._stop.set()
-        self._thread.join(SHARD_TIMEOUT)
-
-    def _run(self) -> None:
-        try:
-            while not self._stop.is_set():
-                try:
-                    self.latest = self._poll()
-                except (UnboundedError, OSError) as error:
-                    self._say(str(error))
-                self._stop.wait(self._every)
-        finally:
-            if self._proxy is not None:
-                self._proxy.close()
-
-    def _poll(self) -> list[ShardFigures]:
-        folders = on_shards(self._root)
-        counts = [(described(folder) or {"shards": 0})["shards"] for folder in folders]
-        if self._proxy is None or folders != self._folders:
-            if self._proxy is not None:
-                self._proxy.close()
-            join = partial(opened_all, folders, self._address)
-            self._proxy = SubprocessProxy(join, sum(counts), self._check, SHARD_TIMEOUT)
-            self._folders = folders
-        shards = [(f.name, s) for f, n in zip(folders, counts, strict=True) for s in range(n)]
-        return [self._figures(number, *shard) for number, shard in enumerate(shards)]
-
-    def _figures(self, number: int, memory: str, shard: int) -> ShardFigures:
-        assert self._proxy is not None
-        try:
-            if self._proxy.gone() is not None:
-                self._proxy.revive(number)
-            found = self._proxy.begin(number, Call(Shard.stats))()
-        except Unavailable:
-            self._proxy.revive(number)
-            return ShardFigures(memory, shard, False)
-        sizes = found["entries"], found["bytes"], found["bytes_in_memory"]
-        return ShardFigures(memory, shard, True, *sizes)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from unbounded.errors import CorpusError, SettingError, StoreError, UnboundedError
+from unbounded.errors import CorpusError, EngineError, SettingError, StoreError, UnboundedError
 
 STATUSES = {
     400: ("invalid_request_error", "a request that is no proper JSON or names a wrong host"),
@@ -60,7 +60,7 @@ def from_library(error: Exception) -> Refused:
         return error
     if isinstance(error, CorpusError | SettingError):
         return Refused(422, "bad_value", str(error))
-    if isinstance(error, StoreError):
+    if isinstance(error, StoreError | EngineError):
         return Refused(
             503, "memory_unavailable", "the memory cannot be used now; see the log", retry_after=5
         )

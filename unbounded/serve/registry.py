@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any, TypeVar, final
 
 import unbounded.memory
-from unbounded.errors import StoreError
+from unbounded.errors import EngineError, StoreError
 from unbounded.lm import Pretrained
 from unbounded.memory import Budget, Memory
 from unbounded.memory.opening import is_name
 from unbounded.presets import set_threads
 from unbounded.serve.limits import Limits
-from unbounded.serve.observing import Observer, on_shards
+from unbounded.serve.observing import Observer
 from unbounded.serve.refusals import Refused, too_slow
 from unbounded.serve.session import Pool, Session
 from unbounded.store.disk import Lock, RealDisk, sync_folder
@@ -38,9 +38,17 @@ class Registry:
     """
 
     def __init__(
-        self, root: Path, model: Pretrained, limits: Limits, observer: Observer, *, threads: int
+        self,
+        root: Path,
+        model: Pretrained,
+        limits: Limits,
+        observer: Observer,
+        *,
+        threads: int,
+        engine: str | None = None,
     ) -> None:
         self.root = root
+        self._engine = engine
         self.model = model
         self.limits = limits
         self.observer = observer
@@ -98,7 +106,6 @@ class Registry:
         checked_name(name)
         async with self._making:
             there = self.names()
-            self._check_not_sharded(name)
             if name in there:
                 raise Refused(409, "exists", "there is a memory of that name already")
             if len(there) >= self.limits.memories:
@@ -159,9 +166,14 @@ class Registry:
         await self._close_least_used()
         try:
             memory = await self.pool.run(
-                lambda: unbounded.memory.open(self.root / name, self.model, budget=budget)
+                lambda: unbounded.memory.open(
+                    *(self.root / name, self.model),
+                    budget=budget,
+                    engine=self._engine if self._on_shards(name) else None,
+                    say=lambda line: self._log(name, line),
+                )
             )
-        except StoreError as error:
+        except (StoreError, EngineError) as error:
             self._log(name, str(error))
             raise
         for event in memory.events:
@@ -183,7 +195,7 @@ class Registry:
             del self._open[session.name]
         try:
             await session.close()
-        except (StoreError, OSError) as error:
+        except (StoreError, EngineError, OSError) as error:
             self._log(session.name, str(error))
 
     def _foreign(self, name: str) -> bool:
@@ -194,24 +206,18 @@ class Registry:
             return False  # New, or damaged: to open it says more.
         return bool(about["model"]["fingerprint"] != self.model.fingerprint)
 
+    def _on_shards(self, name: str) -> bool:
+        """Whether its keys lie on shards; those of a new one do where there is an engine."""
+        folder = self.root / name
+        return not (folder / NAME).exists() or read_about(folder).get("shards") is not None
+
     def _log(self, name: str, line: str) -> None:
         self.observer.log("memory", memory=name, said=line)
 
     def check_there(self, name: str) -> None:
         """Refuse a name that is none, or of nothing: no lock is kept for it."""
         if checked_name(name) not in self._open and name not in self.names():
-            self._check_not_sharded(name)
             raise Refused(404, "no_memory", "there is no memory of that name")
-
-    def _check_not_sharded(self, name: str) -> None:
-        """Refuse a memory on shards by saying what it is."""
-        if self.root / name in on_shards(self.root):
-            raise Refused(
-                409,
-                "on_shards",
-                "that memory is on shards: the service shows how they are and neither reads into "
-                "it nor asks it; use 'unbounded read' and 'predict' with --engine",
-            )
 
 
 def checked_name(name: str) -> str:

@@ -28,6 +28,7 @@ from unbounded.store.disk import (
 from unbounded.store.journal import Journal
 from unbounded.store.layout import (
     NAME,
+    SHARDS,
     is_part,
     journal_path,
     journals,
@@ -100,7 +101,7 @@ def _backup(folder: Path, target: Path, disk: Disk, show: Callable[[int, int], N
 
 def _check_target(folder: Path, target: Path) -> None:
     names = [path.name for path in target.iterdir()] if target.exists() else []
-    known = {NAME, LOCK, WATERMARK}
+    known = {NAME, LOCK, WATERMARK, SHARDS}
     if strange := sorted(name for name in names if name not in known and not is_part(name)):
         raise StoreError(f"{target} is no backup (it has {strange[0]}); give another folder")
     if NAME in names and _origin(target) != _origin(folder):

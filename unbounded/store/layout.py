@@ -28,6 +28,9 @@ NAME, KIND = "format.json", "unbounded memory"
 
 Upgrade = Callable[[dict[str, Any]], dict[str, Any]]
 
+SHARDS = "shards"
+"""The folder in which shards save their states, if the memory has some."""
+
 NEVER = 1 << 62
 """The first generation of a memory that has none whose journal knows which memory it is of."""
 

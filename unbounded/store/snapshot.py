@@ -7,7 +7,7 @@ import io
 import shutil
 import threading
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -123,12 +123,14 @@ def read_manifest(path: Path) -> tuple[Snapshot, dict[str, dict[str, int]]]:
     return Snapshot(path=path, **value), places
 
 
-def read_arrays(path: Path) -> dict[str, np.ndarray]:
+def read_arrays(path: Path, only: Sequence[str] | None = None) -> dict[str, np.ndarray]:
     """The arrays, each checked, for whoever asked to keep; `ValueError` if they are damaged."""
     _, places = read_manifest(path)
     size = (path / ARRAYS).stat().st_size
     if size != sum(place["size"] for place in places.values()):
         raise ValueError(f"{ARRAYS} has {size:,} bytes")
+    if only is not None:
+        places = {name: places[name] for name in only}
     # Large ones first, so that both threads are done at about the same time.
     order = sorted(places, key=lambda name: -places[name]["size"])
     with ThreadPoolExecutor(READERS) as pool:
