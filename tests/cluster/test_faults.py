@@ -190,7 +190,7 @@ def test_what_cannot_be_on_shards_is_refused_in_one_line(tmp_path: Path) -> None
             call()
     (tmp_path / "old").mkdir()
     (tmp_path / "old" / "spread.json").write_text("{}")
-    with pytest.raises(StoreError, match="is on shards as they were before version"):
+    with pytest.raises(StoreError, match="is on shards that have journals of their own"):
         opened(tmp_path / "old")
     config = unbounded.MemoryConfig(index="ivfpq")
     with pytest.raises(SettingError, match="index 'ivfpq' cannot be sharded; use flat or auto"):

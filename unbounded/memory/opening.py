@@ -31,7 +31,7 @@ from unbounded.store.store import create
 WHEN_UNAVAILABLE = ("stop", "go-on")
 
 OLD_SHARDS = "spread.json"
-"""What makes a folder that of a memory whose shards had journals of their own, before 0.3."""
+"""What makes a folder that of a memory whose shards had journals of their own."""
 
 
 def open(
@@ -171,8 +171,9 @@ def _open_on_disk(
 def _check_not_old(folder: Path) -> None:
     if (folder / OLD_SHARDS).exists():
         raise StoreError(
-            f"{folder} is on shards as they were before version 0.3; bring it to one place with "
-            "that version ('unbounded memory move … --one-place'), then open that with --engine"
+            f"{folder} is on shards that have journals of their own, as once they had; bring it to "
+            "one place with the version that made it ('unbounded memory move … --one-place'), then "
+            "open that with --engine"
         )
 
 
