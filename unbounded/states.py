@@ -4,6 +4,7 @@ What follows from a model alone is worked out once, and mapped from the user's c
 """
 
 import os
+import re
 import shutil
 import tempfile
 import time
@@ -11,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -77,6 +79,34 @@ def from_array(array: np.ndarray) -> list[str]:
     return text.split("\n") if text else []
 
 
+NPY_HEAD = 4096
+"""Bytes that hold the header of any array of ours."""
+
+_NPY = re.compile(
+    rb"\x93NUMPY\x01\x00(..)\{'descr': '([<>|=]\w+)', 'fortran_order': False, "
+    rb"'shape': \(([0-9, ]*)\), \} *\n",
+    re.DOTALL,
+)
+
+
+def npy_header(data: bytes) -> tuple[tuple[int, ...], np.dtype[Any], int]:
+    """Shape and type of an array in npy format, and where its numbers begin; or `ValueError`.
+
+    numpy reads headers by `ast`, which fails now and then where several threads do, until Python
+    3.11.8: a sound checkpoint was then called damaged.
+    """
+    if not (match := _NPY.match(data)):
+        raise ValueError("no header of an array")
+    try:
+        dtype = np.dtype(match[2].decode())
+    except TypeError as error:
+        raise ValueError("no header of an array") from error
+    start = 10 + int.from_bytes(match[1], "little")
+    if start != match.end() or dtype.hasobject:
+        raise ValueError("no header of an array")
+    return tuple(map(int, re.findall(rb"\d+", match[3]))), dtype, start
+
+
 WORTH_KEEPING = 0.2
 """Seconds of work from which the outcome is kept."""
 
@@ -93,9 +123,7 @@ def derived(key: str, make: Callable[[], Arrays]) -> Arrays:
     """
     folder = cache_folder() / "derived" / key
     try:
-        found = {
-            path.stem: np.asarray(np.load(path, mmap_mode="c")) for path in folder.glob("*.npy")
-        }
+        found = {path.stem: _mapped(path) for path in folder.glob("*.npy")}
         if found:
             os.utime(folder)
             return found
@@ -106,6 +134,12 @@ def derived(key: str, make: Callable[[], Arrays]) -> Arrays:
     if time.perf_counter() - began > WORTH_KEEPING:
         _keep(folder, made)
     return made
+
+
+def _mapped(path: Path) -> np.ndarray:
+    with path.open("rb") as file:
+        shape, dtype, start = npy_header(file.read(NPY_HEAD))
+    return np.asarray(np.memmap(path, dtype, "c", start, shape))
 
 
 def _keep(folder: Path, arrays: Arrays) -> None:

@@ -14,7 +14,7 @@ from unbounded.presets import INDEXES, MemoryConfig
 TEXT = some_text(300)
 
 TOLERANCE = {"flat": 1e-9, "auto": 0.02}
-"""Nats of a word on the average, apart from one in one place; measured 0 and 0.004."""
+"""Nats of a word on the average, apart from one in one place."""
 
 
 @pytest.mark.parametrize("shards", [1, 2, 4])

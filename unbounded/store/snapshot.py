@@ -17,6 +17,7 @@ import numpy as np
 
 from unbounded.errors import StoreError
 from unbounded.growable_array import reserved
+from unbounded.states import NPY_HEAD, npy_header
 from unbounded.store.disk import (
     ANEW,
     TEMPORARY,
@@ -39,7 +40,6 @@ READERS = 2
 """Threads that read arrays and verify their checksums, which is most of opening a large memory."""
 
 _PIECE = 1 << 22
-_HEAD = 4096
 _ALIGNED = 64
 
 # Smaller arrays are moved in no time when they grow.
@@ -148,22 +148,20 @@ def _read_from(file: io.FileIO, place: Mapping[str, int]) -> np.ndarray:
     first, last = place["start"], place["start"] + place["size"]
     wrong = f"{ARRAYS} is damaged between bytes {first:,} and {last:,}"
     file.seek(first)
-    head = io.BytesIO(file.read(min(place["size"], _HEAD)))
+    head = file.read(min(place["size"], NPY_HEAD))
     try:
-        if np.lib.format.read_magic(head) != (1, 0):
-            raise ValueError(wrong)
-        shape, fortran, dtype = np.lib.format.read_array_header_1_0(head)
-    except Exception as error:  # whatever damage does to a header
+        shape, dtype, start = npy_header(head)
+    except ValueError as error:
         raise ValueError(wrong) from error
-    start, count = head.tell(), int(np.prod(shape, dtype=np.int64))
+    count = int(np.prod(shape, dtype=np.int64))
     rest = place["size"] - start - count * dtype.itemsize
-    if fortran or dtype.hasobject or not 0 <= rest < _ALIGNED:
+    if not 0 <= rest < _ALIGNED:
         raise ValueError(wrong)
     # Read where it will stay, and where it can grow, so that nobody has to copy it.
     large = count * dtype.itemsize >= _LARGE
     array = reserved(shape, dtype) if large else np.empty(shape, dtype)
     file.seek(first + start)
-    crc = zlib.crc32(head.getvalue()[:start])
+    crc = zlib.crc32(head[:start])
     for body in (array.reshape(-1).view(np.uint8).data, memoryview(bytearray(rest))):
         for at in range(0, len(body), _PIECE):
             piece = body[at : at + _PIECE]
