@@ -12,7 +12,7 @@ from benchmarks.scale import share_of
 from unbounded.cluster.connecting import scratch
 from unbounded.cluster.merging import Merged
 from unbounded.cluster.sharded import BATCH
-from unbounded.corpus import Vocabulary, demo_text, read_sentences
+from unbounded.corpus import demo_text, read_sentences
 from unbounded.datastore import Auto, Datastore, Votes
 from unbounded.datastore.auto import CANDIDATES
 from unbounded.lm import Pretrained, load_model
@@ -52,7 +52,6 @@ def bench_cluster(
     And queries a second for one of the first thousand entries: what the engine itself costs;
     seconds a query of what each shard has to do, in this process; and words a second of `full`.
     """
-    vocabulary = Vocabulary(f"w{i}" for i in range(WORDS))
     text = _words(max(blocks) + words * len(blocks))
     # Queries of a full memory while a row is measured: `asked_again` counts some of them.
     queries = max(blocks) + words * len(blocks)
@@ -98,7 +97,7 @@ def bench_cluster(
             scratch(address, "auto", _model().lm.key_width) as make_other,
         ):
             name = f"{count} shard{'s' if count > 1 else ''}"
-            measure(name, count, make(vocabulary), make_other(vocabulary))
+            measure(name, count, make(), make_other())
     return figures
 
 

@@ -152,14 +152,6 @@ class OnlineModel(Stateful):
             ids[place] = unmet.setdefault(words[place], next_id)
         return ids, list(unmet)
 
-    def pass_over(self, words: Sequence[str]) -> tuple[Hidden, Ids]:
-        """Stand behind words without asking or teaching an expert; states before them, and ids."""
-        ids = self.vocabulary.encode(words)
-        after, self.network_state = self.lm.advance(self.network_state, ids)
-        before = np.concatenate([self.hidden, after])
-        self.hidden = before[-1:]
-        return before[:-1], ids
-
     def grow_vocabulary(self, size: int) -> None:
         """Have that many words in the full vocabulary from now on, more than before."""
         for expert in self.experts.values():

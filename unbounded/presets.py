@@ -181,7 +181,7 @@ class Recipe:
             self.experts,
             config,
             self.oov,
-            None if datastore is None else lambda vocabulary: datastore,
+            None if datastore is None else lambda: datastore,
             mixture=Online(len(self.experts)) if self.mixture == "online" else None,
             spelling=self.spelling,
         )
@@ -228,7 +228,7 @@ def build_online(
     experts: Iterable[str],
     memory: MemoryConfig = MemoryConfig(),
     oov: str = "characters",
-    pairs: Callable[[Vocabulary], Datastore] | None = None,
+    pairs: Callable[[], Datastore] | None = None,
     mixture: Mixture | None = None,
     spelling: int = EDITION,
 ) -> OnlineModel:
@@ -269,7 +269,7 @@ class _Builder:
         vocabulary: Vocabulary,
         full_size: int | None,
         memory: MemoryConfig,
-        pairs: Callable[[Vocabulary], Datastore] | None,
+        pairs: Callable[[], Datastore] | None,
         adapted: bool,
         spelling: int,
     ) -> None:
@@ -312,8 +312,7 @@ class _Builder:
             case "local":
                 return self._window(self._memory.window)
             case "unbounded":
-                pairs = self._pairs
-                store = self._empty() if pairs is None else pairs(self._vocabulary)
+                store = self._empty() if self._pairs is None else self._pairs()
                 return self._cache(store, self._memory.kernel)
             case "knn" | "tuned":
                 k, part = self._memory.k or PAPER_K, self._model.lm.key_part

@@ -12,7 +12,6 @@ from unbounded.cluster.on_ray import OnRay, connect
 from unbounded.cluster.shard import KINDS, Shard
 from unbounded.cluster.sharded import Sharded
 from unbounded.cluster.sharded_keys import Way
-from unbounded.corpus import Vocabulary
 from unbounded.errors import SettingError, Unavailable
 from unbounded.store.layout import SHARDS as FOLDER
 
@@ -93,7 +92,7 @@ def connected(
 @contextmanager
 def scratch(
     address: str, index: str, width: int, *, threads: int = 1
-) -> Iterator[Callable[[Vocabulary], Sharded]]:
+) -> Iterator[Callable[[], Sharded]]:
     """Makes datastores on shards that are removed in the end, shards and all."""
     folder = Path(tempfile.mkdtemp(prefix="unbounded-"))
     count = Address.parse(address).shards or SHARDS
@@ -101,7 +100,7 @@ def scratch(
     try:
         shards = connected(folder, address, about, Way(), threads=threads)
         try:
-            yield lambda vocabulary: shards.datastore()
+            yield shards.datastore
         finally:
             shards.close()
     finally:

@@ -14,11 +14,11 @@ import numpy as np
 
 from unbounded.datastore import Auto, Flat, Local
 from unbounded.datastore.threads import set_search_threads
-from unbounded.errors import EngineError, MemoryFault, StoreError, Unavailable
+from unbounded.errors import EngineError, MemoryFault, Unavailable
 from unbounded.states import NoDelta, from_array, to_array
-from unbounded.store.disk import Disk, RealDisk, sealed, unsealed, write_file
+from unbounded.store.disk import Disk, RealDisk, sealed, told, unsealed, write_file
 from unbounded.store.layout import path_bytes, remove
-from unbounded.store.snapshot import Snapshot, read_arrays, read_manifest, write_snapshot
+from unbounded.store.snapshot import ROOM, Snapshot, read_arrays, read_manifest, write_snapshot
 from unbounded.types import Hidden
 
 FORMAT = 1
@@ -213,14 +213,9 @@ class Shard:
         try:
             found = unsealed(path.read_bytes())
         except FileNotFoundError:
-            try:
+            with told(f"{path} could not be written", ROOM):
                 self._folder.mkdir(parents=True, exist_ok=True)
                 write_file(self._disk, path, sealed(self._about))
-            except OSError as error:
-                raise StoreError(
-                    f"{path} could not be written ({error.strerror}); the journal has everything: "
-                    "make room there and go on"
-                ) from None
             return
         except (OSError, ValueError) as error:
             raise EngineError(f"{path} is damaged ({error}); {_ANEW}") from None

@@ -76,7 +76,7 @@ def evaluate(
     first: Text | None = None,
     watchers: Sequence[Watcher] = (),
     progress: Callable[[int], Callable[[int, str], None]] = lambda total: lambda done, note: None,
-    datastore: Callable[[Vocabulary], Datastore] | None = None,
+    datastore: Callable[[], Datastore] | None = None,
 ) -> Evaluation:
     """Score a text under every row in one pass, in one protocol; a model is one, or its folder.
 
@@ -126,7 +126,7 @@ def _evaluate(
     first: Iterable[Line] | None,
     watchers: Sequence[Watcher],
     progress: Callable[[int], Callable[[int, str], None]],
-    datastore: Callable[[Vocabulary], Datastore] | None,
+    datastore: Callable[[], Datastore] | None,
 ) -> Evaluation:
     _check_texts(model, config, validate, first)
     kept = model.text is not None

@@ -138,10 +138,6 @@ class Cache(Expert):
         if isinstance(self.datastore, Remote):
             self.datastore.prefetch(self._keys(hidden), self.k)
 
-    def remember(self, hidden: Hidden, words: Ids) -> None:
-        """Remember pairs without looking for their neighbors: nothing is learned of the kernels."""
-        self.datastore.add(self._keys(hidden), words)
-
     def recall(self, hidden: Hidden) -> tuple[Neighbors, Distances]:
         """The entries that `predict` asks for one state, and the share of each in what it says."""
         found = self.neighbors(hidden)
