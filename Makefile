@@ -4,7 +4,7 @@ BIN := .venv/bin
 # One thread a process: there are as many processes as cores.
 QUIET := OMP_NUM_THREADS=1
 
-.PHONY: setup native sanitize arm wheel default-model demo check test lint types imports fast pytest coverage torture format docs paper bench size clean
+.PHONY: setup native sanitize arm wheel default-model demo check test lint types imports fast pytest coverage torture shards format docs paper paper-small bench size clean
 
 setup: .venv/ready
 
@@ -88,15 +88,26 @@ ONLY ?= tests
 torture: setup
 	$(QUIET) UNBOUNDED_TORTURE=5 nice $(BIN)/python -m pytest -m torture --torture -n 2 -q $(ONLY)
 
+# All tests of the service, the page's in Chromium too, over memories on disk and on shards of Ray.
+shards: setup
+	$(PYTEST) --engine 'ray://local?shards=2' tests/serve
+
 format: setup
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 # The lab, which is not in the wheel. CORPORA is the folder of the texts (experiments/README.md).
 CORPORA ?= corpora
-SCALE ?= small
+SCALE ?= paper
 paper: setup
-	$(BIN)/python -m experiments all --corpora $(CORPORA) --scale $(SCALE)
+	$(BIN)/python -m experiments --corpora $(CORPORA) --scale $(SCALE) --jobs 2
+
+# All of it on little text, from nothing, in minutes: beside the results, which stay as they are.
+paper-small: setup
+	rm -rf build/paper-small && mkdir -p build/paper-small/experiments
+	cp experiments/*.toml build/paper-small/experiments
+	$(QUIET) $(BIN)/python -m experiments --corpora $(CORPORA) --scale small --jobs 2 \
+		--experiments build/paper-small/experiments --work build/paper-small/runs
 
 bench: setup
 	$(BIN)/python -m benchmarks read
@@ -105,7 +116,7 @@ bench: setup
 # The page of the command line, and the site in build/site with a page a module; a warning fails.
 docs: setup
 	$(BIN)/python docs/make_cli_page.py
-	$(BIN)/python -m experiments all --draw-only
+	$(BIN)/python -m experiments --draw-only
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
 # Lines a file, so that growth is seen; only 400 in one file fails (tests/docs/test_tree.py).

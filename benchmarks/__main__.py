@@ -282,31 +282,39 @@ def cluster(
     shards: Annotated[str, typer.Option(metavar="NUMBERS", help="Shards to try.")] = "1,2,4",
     blocks: Annotated[str, typer.Option(metavar="SIZES", help="Blocks to try.")] = "64,256,1024",
     words: int = size("4096", "Words to time for each."),
+    text: TextFiles = None,
+    model: Annotated[str, typer.Option(metavar="DIR", help="Folder of a model.")] = "default",
     threads: Threads = 1,
     json_file: JsonFile = None,
 ) -> None:
     """A memory on shards beside the same in this process; and what the engine itself costs."""
     from benchmarks.cluster import bench_cluster
     from benchmarks.report import cluster_table
+    from experiments.results import circumstances
+    from unbounded.corpus import Reader, demo_text
+    from unbounded.lm import load_model
     from unbounded.presets import set_threads
 
     set_threads(threads)
     figures = bench_cluster(
         engine,
+        load_model(model),
+        Reader(text) if text else demo_text("sotu"),
         entries,
         [int(number) for number in shards.split(",")],
         [parse_size(number) for number in blocks.split(",")],
         words=words,
         show=lambda row: say(cluster_table(row)),
     )
-    _finish(figures, json_file, cluster_table(figures))
+    about = {"threads": threads, "text": text or "built-in", "model": model}
+    _finish({**circumstances(DIR), **about, **figures}, json_file, cluster_table(figures))
 
 
 @bench.command()
 def scale(figures: Figures) -> None:
     """How far shards would go on paper, from the figures of 'cluster' (docs/scale.md)."""
     from benchmarks.scale import Constants, scale_grids
-    from unbounded.evaluation.tables import markdown
+    from experiments.markup import markdown
 
     found = json.loads(figures.read_text(encoding="utf-8"))
     typer.echo(Constants.fitted(found))

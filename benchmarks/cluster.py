@@ -1,22 +1,20 @@
 """What a memory costs on shards, beside the same memory in this process, in one run."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from functools import cache
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from benchmarks.scale import share_of
+from unbounded import _native
 from unbounded.cluster.connecting import scratch
-from unbounded.cluster.merging import Merged
 from unbounded.cluster.sharded import BATCH
-from unbounded.corpus import demo_text, read_sentences
+from unbounded.corpus import Line, read_sentences
 from unbounded.datastore import Auto, Datastore, Votes
 from unbounded.datastore.auto import CANDIDATES
-from unbounded.lm import Pretrained, load_model
-from unbounded.lm.model_folder import DEFAULT
+from unbounded.lm import Pretrained
 from unbounded.presets import MemoryConfig, recipe_for
 from unbounded.types import Hidden, Ids
 
@@ -39,6 +37,8 @@ def made_up(entries: int, seed: int, width: int = WIDTH) -> Iterator[tuple[Hidde
 
 def bench_cluster(
     engine: str,
+    model: Pretrained,
+    lines: Iterable[Line],
     entries: int,
     shards: Sequence[int] = (1, 2, 4),
     blocks: Sequence[int] = (64, 256, 1024),
@@ -52,7 +52,9 @@ def bench_cluster(
     And queries a second for one of the first thousand entries: what the engine itself costs;
     seconds a query of what each shard has to do, in this process; and words a second of `full`.
     """
-    text = _words(max(blocks) + words * len(blocks))
+    width, sentences = model.lm.key_width, read_sentences(lines, model.tokenizer)
+    wanted = max(blocks) + words * len(blocks)
+    text = [*islice((word for sentence in sentences for word in sentence.words), wanted)]
     # Queries of a full memory while a row is measured: `asked_again` counts some of them.
     queries = max(blocks) + words * len(blocks)
     figures: dict[str, Any] = {"entries": entries, "k": k, "words": words, "queries": queries}
@@ -78,7 +80,7 @@ def bench_cluster(
                 "name": name,
                 "shards": count,
                 "words_per_second": rates,
-                "full_words_per_second": _full(other, entries, text, words, blocks),
+                "full_words_per_second": _full(model, other, entries, text, words, blocks),
                 "empty_queries_per_second": empty,
                 "added_per_second": entries / filling,
                 "bytes_per_entry": memory.bytes_per_entry,
@@ -87,36 +89,31 @@ def bench_cluster(
         )
         show({**figures, "rows": figures["rows"][-1:]})
 
-    measure("in this process", 0, Auto(WIDTH), Auto(_model().lm.key_width))
-    figures["alone"] = {count: _alone(entries // count, share_of(k, count)) for count in shards}
+    measure("in this process", 0, Auto(WIDTH), Auto(width))
+    figures["alone"] = {
+        count: _alone(entries // count, share_of(k, count), blocks) for count in shards
+    }
     figures["merge"] = max((_merging(4, k) - _merging(1, k)) / 3, 0.0)
     for count in shards:
         address = f"{engine.partition('?')[0]}?shards={count}"
         with (
             scratch(address, "auto", WIDTH) as make,
-            scratch(address, "auto", _model().lm.key_width) as make_other,
+            scratch(address, "auto", width) as make_other,
         ):
             name = f"{count} shard{'s' if count > 1 else ''}"
             measure(name, count, make(), make_other())
     return figures
 
 
-@cache
-def _model() -> Pretrained:
-    return load_model(Path(DEFAULT))
-
-
-def _words(count: int) -> list[str]:
-    """A text that the default model has not read."""
-    sentences = read_sentences(demo_text("sotu"), _model().tokenizer)
-    return [word for sentence in sentences for word in sentence.words][:count]
-
-
 def _full(
-    memory: Datastore, entries: int, text: Sequence[str], words: int, blocks: Sequence[int]
+    model: Pretrained,
+    memory: Datastore,
+    entries: int,
+    text: Sequence[str],
+    words: int,
+    blocks: Sequence[int],
 ) -> dict[int, float]:
     """Words a second of all nine experts, when the unbounded cache has so many entries."""
-    model = _model()
     for keys, ids in made_up(entries, seed=2, width=model.lm.key_width):
         memory.add(keys, ids)
     online = recipe_for(model, "full").build(model, None, MemoryConfig(), memory)
@@ -131,31 +128,41 @@ def _full(
     return rates
 
 
-def _alone(entries: int, k: int) -> float:
-    """Seconds a query that searching takes in one shard's part, without any engine."""
+def _alone(entries: int, k: int, blocks: Sequence[int]) -> dict[int, float]:
+    """Seconds a query that one shard's part takes in blocks of each size, without any engine."""
     memory = Auto(WIDTH)
     for keys, ids in made_up(entries, seed=2):
         memory.add(keys, ids)
-    _asking(memory, 1024, 1024, k)
-    return 1 / _asking(memory, 1024, 4096, k)
+    queries, _ = next(made_up(4096, seed=1))
+    took = {}
+    for block in (1024, *blocks):
+        began = time.perf_counter()
+        for start in range(0, len(queries), block):
+            memory.unordered(queries[start : start + block], k)
+        took[block] = (time.perf_counter() - began) / len(queries)
+    return took
 
 
 def _merging(shards: int, k: int, rows: int = 1024) -> float:
     """Seconds a query that merging the answers of shards takes in the reader."""
     rng = np.random.default_rng(0)
     shape = rows, share_of(k, shards)
-    squared = np.sort(rng.random((shards, *shape), np.float32))
-    places = rng.integers(0, WORDS, shape).astype(np.uint32)
+    found = {
+        shard: (rng.random(shape, np.float32), rng.integers(0, WORDS, shape).astype(np.uint32))
+        for shard in range(shards)
+    }
+    # No recent keys, and as many words as there may be entries.
+    none, nobody = np.empty((0, WIDTH), np.float32), np.zeros(rows, np.int64)
+    words = np.zeros(WORDS * shards, np.int32)
+    here = np.zeros((rows, WIDTH), np.float32), none, nobody, nobody
     took = []
     for _ in range(5):
         began = time.perf_counter()
-        for first in range(0, rows, 64):
-            some = slice(first, first + 64)
-            merged = Merged(64, k)
-            for shard in range(shards):
-                merged.merge(squared[shard, some], places[some], shards, shard)
+        _native.merged_score(
+            *(*here, k, found, shards, len(words)), *(words, nobody, *Votes().settings)
+        )
         took.append((time.perf_counter() - began) / rows)
-    # The first time it is compiled, and on a busy machine others come in between.
+    # On a busy machine others come in between.
     return min(took)
 
 

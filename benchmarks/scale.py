@@ -10,9 +10,6 @@ import numpy as np
 from unbounded.datastore.auto import CANDIDATES
 from unbounded.evaluation.tables import Grid, plain
 
-# Runs that do not say how many entries a shard looked at for each neighbor.
-_ONCE_CANDIDATES = 16
-
 
 @dataclass(frozen=True)
 class Constants:
@@ -33,6 +30,8 @@ class Constants:
     """An entry that a shard looks at."""
     fixed: float = 0.0
     """What a query costs a shard whatever it is asked for."""
+    block: float = 0.0
+    """What a block costs a shard however many queries it has: few of them share a list."""
     merge: float = 0.0
     """What each shard beyond the first adds to what the reader does for each word."""
     again: float = 0.0
@@ -63,8 +62,13 @@ class Constants:
             calls.append(call)
             queries.append(each / row["shards"])
         shard, call = np.polyfit([row["shards"] for row in spread], calls, 1)
-        alone = {int(count): float(each) for count, each in figures["alone"].items()}
-        looked_at = int(figures.get("looked_at", _ONCE_CANDIDATES))
+        looked_at = int(figures["looked_at"])
+        # Seconds a query are those of a large block, and a part of what each block takes.
+        once, alone = [], {}
+        for count, took in figures["alone"].items():
+            parts = [1 / int(block) for block in took]
+            per_block, alone[int(count)] = np.polyfit(parts, [*took.values()], 1)
+            once.append(per_block)
         looked = [looked_at * share_of(k, count) for count in alone]
         scanned = [each - _lists(entries / count) for count, each in alone.items()]
         scan, fixed = np.polyfit(looked, scanned, 1)
@@ -76,9 +80,10 @@ class Constants:
             call=max(float(call), 0.0),
             shard=max(float(shard), 0.0),
             query=query,
-            own=max(_fastest(rates) - alone[1] - asked, 0.0),
+            own=max(_fastest(rates) - alone[1] - once[0] / max(map(int, rates)) - asked, 0.0),
             scan=max(float(scan), 0.0),
             fixed=max(float(fixed), 0.0),
+            block=max(float(np.mean(once)), 0.0),
             merge=float(figures["merge"]),
             again=float(np.mean(parts)),
             looked=looked_at,
@@ -125,7 +130,7 @@ def words_per_second(
     share = share_of(k, shards)
     held = entries / shards
     each = _lists(held) + constants.fixed
-    search = block * (each + min(constants.looked * share, held) * constants.scan)
+    search = constants.block + block * (each + min(constants.looked * share, held) * constants.scan)
     if shards > 1:
         search += (
             block * constants.again * (each + min(constants.looked * k, held) * constants.scan)

@@ -19,6 +19,7 @@ import unbounded.memory
 from benchmarks.load import Tally, Texts, call, use, use_directly
 from unbounded.lm import Pretrained, load_model
 from unbounded.memory import Memory
+from unbounded.memory.log_contents import rows
 
 Say = Callable[[str], None]
 
@@ -214,7 +215,7 @@ def _what_is_there(
         with unbounded.memory.open(root / f"m{number}", model, mode="read") as memory:
             if found := memory.check():
                 raise RuntimeError(f"memory {number}: {found[0]}")
-            for words, names, _, _ in memory.backend.rows():
+            for words, names, _, _ in rows(memory.backend.store):
                 for word, name in zip(words, names, strict=True):
                     mark = word if word.startswith("zq") else ""
                     if mark and not mark.startswith(f"zq{number}x"):

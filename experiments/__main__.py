@@ -1,30 +1,34 @@
 """`python -m experiments`: the paper's tables and figures, and what we ask beside them."""
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from unbounded.cli.main import CORES, Threads, run
-from unbounded.console import meter, say
+from unbounded.cli.main import run
+from unbounded.console import say
 
 NAMES = (
-    *("table1", "table2", "table3", "table4", "figure1", "figure2"),
-    *("dynamic", "ablation", "compressors"),
+    *("table1", "table2", "table3", "table4", "figure1"),
+    *("ladder", "ablation", "instead"),
 )
 
 
 def experiments(
-    what: Annotated[str, typer.Argument(metavar="WHAT", help=f"{', '.join(NAMES)}, or all.")],
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[WHAT]...", help=f"{', '.join(NAMES)} [default: all of them]."),
+    ] = None,
     corpora: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Folder of the texts; needed unless --draw-only."),
     ] = None,
     scale: Annotated[
-        str, typer.Option(help="small (half an hour) or paper (many hours).")
+        str, typer.Option(help="small (minutes), medium (many hours) or paper (days).")
     ] = "small",
+    jobs: Annotated[
+        int, typer.Option(min=1, help="Cells at a time, each a process of one thread.")
+    ] = 1,
     configs: Annotated[
         Path,
         typer.Option(
@@ -34,66 +38,39 @@ def experiments(
         ),
     ] = Path("experiments"),
     work: Annotated[
-        Path, typer.Option(metavar="DIR", help="Where prepared texts and models are kept.")
+        Path,
+        typer.Option(metavar="DIR", help="Where prepared texts, models and checkpoints are kept."),
     ] = Path("runs"),
     draw_only: Annotated[
         bool, typer.Option("--draw-only", help="Run nothing; draw what there are results of.")
     ] = False,
-    engine: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS",
-            help="Spread the cells over ray://HOST:PORT; corpora and work are folders that every "
-            "node sees [default: one after the other, here].",
-        ),
-    ] = None,
-    threads: Threads = CORES,
 ) -> None:
     """Run the paper's experiments, then draw its tables and figures, and a page of both.
 
-    What is finished is kept, and not run again. Tables, figures and docs/reproduce.md are drawn
-    from all results there are, at every scale.
+    What is finished is kept, and not run again; what was interrupted goes on where it was. Tables,
+    figures and docs/reproduce.md are drawn from all results there are, at every scale.
     """
-    from experiments.config import load_experiment
+    from experiments.config import SCALES, load_experiment
     from experiments.page import draw_all
-    from experiments.run import Place, run_experiment, run_spread
+    from experiments.run import Place, run_all
     from unbounded.evaluation.figures import require_matplotlib
-    from unbounded.presets import set_threads
 
-    names = NAMES if what == "all" else (what,)
-    for name in names:
-        if name not in NAMES and not (configs / f"{name}.toml").exists():
-            raise typer.BadParameter(f"{name!r} is unknown; choose from {', '.join(NAMES)}, all")
+    for name in names or ():
+        if name not in NAMES:
+            raise typer.BadParameter(f"{name!r} is unknown; choose from {', '.join(NAMES)}")
     require_matplotlib()
-    if draw_only:
-        _say_drawn(draw_all(configs, configs.absolute().parent / "docs"))
-        return
-    if corpora is None:
-        raise typer.BadParameter("--corpora is missing; name the folder of the texts")
-    set_threads(threads)
-    loaded = [load_experiment(configs / f"{name}.toml", scale) for name in names]
-    place = Place(corpora.absolute(), (work / scale).absolute(), threads)
-    cells = sum(len(experiment.cells) for experiment in loaded)
-    done = 0
-
-    def meters(what: str, total: int) -> AbstractContextManager[Callable[[int, str], None]]:
-        return meter(f"{done + 1} of {cells}, {what}", total)
-
-    for experiment in loaded:
-        results = configs / "results" / f"{experiment.name}-{scale}.jsonl"
-        if engine is None:
-            running = run_experiment(experiment, place, results, meters)
-        else:
-            running = run_spread(experiment, place, results, engine)
-        for result in running:
-            done += 1
+    if not draw_only:
+        if corpora is None:
+            raise typer.BadParameter("--corpora is missing; name the folder of the texts")
+        loaded = [load_experiment(configs / f"{name}.toml", scale) for name in names or NAMES]
+        # What is trained alike is trained once.
+        same = [name for name in SCALES if SCALES[name] == SCALES[scale]][-1]
+        place = Place(corpora.absolute(), (work / same).absolute(), configs / "results")
+        cells = sum(len(experiment.cells) for experiment in loaded)
+        for done, result in enumerate(run_all(loaded, place, jobs), 1):
             cell = result["cell"]
-            say(f"{done} of {cells}: {experiment.name}, {cell['train']} → {cell['test']}")
-    _say_drawn(draw_all(configs, configs.absolute().parent / "docs"))
-
-
-def _say_drawn(paths: Sequence[Path]) -> None:
-    for path in paths:
+            say(f"{done} of {cells}: {result['experiment']}, {cell['train']} → {cell['test']}")
+    for path in draw_all(configs):
         say(f"drawn: {path}")
 
 

@@ -1,14 +1,14 @@
 """What each part of `full` is worth: one reading, and a mixture without each part in turn."""
 
-from collections.abc import Callable, Mapping
-from typing import Any, final
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
-from experiments.cells import run_cell
+from experiments.cells import read_cell, usual_lines
 from experiments.config import Cell
 from experiments.corpora import Corpora, domain_order, spoken
+from experiments.reading import Mixing
 from experiments.results import Found, notes
-from unbounded.evaluation.metrics import Tally, surprise
-from unbounded.evaluation.rows import Row, ScoredBlock
 from unbounded.evaluation.tables import Entry, Grid, Line, Part, minus
 from unbounded.lm import Pretrained
 
@@ -36,67 +36,34 @@ COMPARED = (
 )
 
 
-@final
-class Ablation:
-    """Hears each block and mixes it again, without each part in turn."""
-
-    def __init__(self, width: int) -> None:
-        self._width = width
-        self._rows: dict[str, Row] = {}
-        self._tallies: dict[str, Tally] = {}
-        self._seconds: dict[str, float] = {}
-
-    def __call__(self, block: ScoredBlock) -> None:
-        """Count a block."""
-        reading = block.reading
-        if not self._rows:
-            self._begin(block.row_experts["full"])
-        for name, row in self._rows.items():
-            nats = surprise(row.score(reading, row.columns(reading)).prob)
-            self._tallies[name].add(float(nats.sum()), len(nats), 0)
-        for name, seconds in reading.seconds.items():
-            self._seconds[name] = self._seconds.get(name, 0.0) + seconds
-
-    def _begin(self, experts: tuple[str, ...]) -> None:
-        for part, left_out in PARTS.items():
-            kept = tuple(name for name in experts if name not in left_out)
-            if len(kept) < len(experts):
-                self._rows[part] = Row("full", kept, self._width)
-            elif not left_out:
-                # By another name than that of the gated row: one set of weights for all states.
-                self._rows[part] = Row("even", kept, self._width)
-        self._tallies = {part: Tally() for part in self._rows}
-
-    def to_json(self) -> dict[str, Any]:
-        """Perplexity without each part, and seconds a word of each expert."""
-        tokens = max((tally.tokens for tally in self._tallies.values()), default=0)
-        return {
-            "without": {part: tally.perplexity for part, tally in self._tallies.items()},
-            "seconds": {name: total / max(tokens, 1) for name, total in self._seconds.items()},
-        }
+def ablation_lines() -> dict[str, Mixing]:
+    """The row `full`, and the same without each part."""
+    full = usual_lines(["full"])["full"]
+    lines = {"full": full}
+    for part, left_out in PARTS.items():
+        kept = tuple(name for name in full.experts if name not in left_out)
+        if len(kept) < len(full.experts) or not left_out:
+            lines[part] = Mixing(kept, gated=bool(left_out))
+    return lines
 
 
-def run_ablation(
-    cell: Cell,
-    model: Pretrained,
-    corpora: Corpora,
-    progress: Callable[[int], Callable[[int, str], None]],
-) -> dict[str, Any]:
+def read_ablation(cell: Cell, model: Pretrained, corpora: Corpora, kept: Path) -> dict[str, Any]:
     """The row `full` of a cell, and what it would be without each part."""
-    ablation = Ablation(model.lm.width)
-    result = run_cell(cell, model, corpora, progress, watchers=(ablation,))
-    return {**result, **ablation.to_json()}
+    result = read_cell(cell, model, corpora, kept, ablation_lines())
+    full, *others = result["rows"]
+    without = {row["name"]: row["perplexity"] for row in others}
+    return {**result, "rows": [full], "without": without, "curve": {}}
 
 
 def ablation_grid(found: Found) -> Grid:
     """One line a part, one column a test text, and the time of the part."""
     cells = sorted(found.cells.items(), key=lambda pair: domain_order(pair[0][1]))
-    whole = {pair: _full(result) for pair, result in cells}
+    whole = {pair: full_perplexity(result) for pair, result in cells}
     parts = dict.fromkeys(part for _, result in cells for part in result["without"])
     lines = [Line("all together", (*(Entry(f"{whole[pair]:,.1f}") for pair, _ in cells), Entry()))]
     for part in parts:
         entries = (_entry(result["without"].get(part), whole[pair]) for pair, result in cells)
-        costs = [_microseconds(result, part) for _, result in cells]
+        costs = [microseconds(result, part) for _, result in cells]
         cost = f"{sum(costs) / len(costs):,.1f}" if PARTS.get(part) else ""
         lines.append(Line(f"without {part}", (*entries, Entry(cost))))
     return Grid(
@@ -107,15 +74,17 @@ def ablation_grid(found: Found) -> Grid:
     )
 
 
-def _full(result: Mapping[str, Any]) -> float:
+def full_perplexity(result: Mapping[str, Any]) -> float:
+    """Of everything together."""
     return next(float(row["perplexity"]) for row in result["rows"] if row["name"] == "full")
+
+
+def microseconds(result: Mapping[str, Any], part: str) -> float:
+    """What a part's experts take a word."""
+    return 1e6 * sum((float(result["seconds"].get(name, 0.0)) for name in PARTS.get(part, ())), 0.0)
 
 
 def _entry(perplexity: float | None, whole: float) -> Entry:
     if perplexity is None:
         return Entry()
     return Entry(minus(f"{perplexity:,.1f} ({perplexity / whole - 1:+.1%})"))
-
-
-def _microseconds(result: Mapping[str, Any], part: str) -> float:
-    return 1e6 * sum((float(result["seconds"].get(name, 0.0)) for name in PARTS.get(part, ())), 0.0)

@@ -46,7 +46,7 @@ def _counts(sentences: Iterable[Sequence[str]], order: int) -> list[Counter[Gram
         words = ("<s>", *sentence, "</s>")
         longest.update(zip(*(words[i:] for i in range(order)), strict=False))
         # Nothing precedes the beginning: what starts there counts as often as it comes.
-        for size in range(2, order):
+        for size in range(2, min(order, len(words) + 1)):
             begun[size - 1][words[:size]] += 1
     counts = [longest]
     for size in range(order - 1, 0, -1):

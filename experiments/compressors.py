@@ -1,41 +1,36 @@
-"""Bits per character against compressors, each starting from the text that the network has read."""
+"""Compressors that start from a text: what another text adds, the time and the memory it takes."""
 
-import bz2
 import lzma
-import math
+import resource
 import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable
-from dataclasses import asdict, replace
-from itertools import chain, islice
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from experiments.cells import run_cell
-from experiments.config import Cell
-from experiments.corpora import Corpora, domain_order, spoken
-from experiments.results import Found, notes
-from unbounded.corpus import Reader, Splitter, read_sentences
+from unbounded.corpus import SENTENCE_END
+from unbounded.corpus.tokenizer import may_go_on
 from unbounded.errors import SettingError, needing
-from unbounded.evaluation.metrics import written
-from unbounded.evaluation.rows import TITLES
-from unbounded.evaluation.tables import Entry, Grid, Line, Part
-from unbounded.lm import Pretrained
-
-COMPARED = (
-    "Nothing of the future is known: where the tables above have a uniform over the words of "
-    "training and test text, OOV words are here spelled by a character model that has read the "
-    "network’s vocabulary. So these figures stand in no table with those above. Compressors start "
-    "from what our model starts from: what is counted is how much longer the test text makes the "
-    "packed training text. Both are given the same text: the words after tokenization, a space "
-    "between them, a line end after a sentence."
-)
 
 PPMD_ORDER = 16
 PPMD_MEMORY = 1 << 30
 """Enough that the model of a text of tens of megabytes never starts anew."""
+
+
+def written(words: Sequence[str]) -> str:
+    """The words as a text: a space after each, but a line end where a sentence ends.
+
+    There is nothing after a piece of a word that may go on.
+
+    >>> written(["it", "rains", "</s>", "it"])
+    'it rains\\nit '
+    """
+    text = "".join(word if may_go_on(word) else f"{word} " for word in words)
+    return text.replace(f" {SENTENCE_END} ", "\n").replace(f"{SENTENCE_END} ", "")
 
 
 def xz(text: bytes) -> int:
@@ -48,11 +43,6 @@ def xz(text: bytes) -> int:
         }
     ]
     return len(lzma.compress(text, filters=filters))
-
-
-def bzip2(text: bytes) -> int:
-    """`bzip2 -9`, which forgets everything each 900,000 bytes."""
-    return len(bz2.compress(text, 9))
 
 
 def zstd(text: bytes) -> int:
@@ -68,7 +58,9 @@ def zstd(text: bytes) -> int:
 
 def ppmd(text: bytes) -> int:
     """PPMd, variant H as in 7-Zip."""
-    encoder = _pyppmd().Ppmd7Encoder(PPMD_ORDER, PPMD_MEMORY)
+    with needing("pyppmd, which packs as 7-Zip's PPMd does,", "compressors"):
+        import pyppmd
+    encoder = pyppmd.Ppmd7Encoder(PPMD_ORDER, PPMD_MEMORY)
     return len(encoder.encode(text)) + len(encoder.flush())
 
 
@@ -84,7 +76,6 @@ def zpaq(text: bytes) -> int:
 
 
 COMPRESSORS: dict[str, Callable[[bytes], int]] = {
-    "bzip2 -9": bzip2,
     "zstd --ultra -22 --long": zstd,
     "xz -9e": xz,
     f"PPMd, order {PPMD_ORDER}": ppmd,
@@ -98,81 +89,34 @@ def installed() -> list[str]:
     return [name for name in COMPRESSORS if "zpaq" not in name or shutil.which("zpaq")]
 
 
-def run_compressors(
-    cell: Cell,
-    model: Pretrained,
-    corpora: Corpora,
-    train_tokens: int,
-    progress: Callable[[int], Callable[[int, str], None]],
-) -> dict[str, Any]:
-    """Read the test text under every row of the open protocol, and pack the same text.
-
-    Compressors have no trained network: instead they pack the training text first, and what counts
-    is how much longer the test text makes the result.
-    """
-    _pyppmd()
-    before = text_of(corpora.text(cell.train, "train"), model.tokenizer, train_tokens)
-    test = text_of(corpora.text(cell.test, "test"), model.tokenizer, cell.tokens)
-    packed = [packed_after(name, before, test) for name in installed()]
-    result = run_cell(replace(cell, mixture="online"), model, corpora, progress, protocol="open")
-    return {**result, "cell": asdict(cell), "characters": len(test), "compressors": packed}
-
-
-def text_of(path: Path, tokenizer: Splitter, tokens: int) -> str:
-    """The first words of a file as the network gets them, written out."""
-    sentences = read_sentences(Reader([path]), tokenizer)
-    return written(list(islice(chain.from_iterable(s.words for s in sentences), tokens)))
-
-
 def packed_after(name: str, before: str, test: str) -> dict[str, Any]:
-    """What the test text adds to the packed training text."""
-    began = time.perf_counter()
-    compress = COMPRESSORS[name]
-    extra = compress((before + test).encode()) - compress(before.encode())
+    """What the test text adds to the packed training text, in a process of its own."""
+    texts = before.encode(), (before + test).encode()
+    # One process that does nothing else, so that its memory is the compressor's.
+    with ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as pool:
+        (small, early, _), (large, late, most) = pool.map(_packed, [name, name], texts)
     return {
         "name": name,
-        "bytes": extra,
-        "bits_per_character": 8 * extra / len(test),
-        "seconds": time.perf_counter() - began,
+        "bits_per_character": 8 * (large - small) / len(test),
+        "seconds": late - early,
+        "memory": most,
     }
 
 
-def _pyppmd() -> Any:
-    with needing("pyppmd, which packs as 7-Zip's PPMd does,", "compressors"):
-        import pyppmd
-    return pyppmd
+def _packed(name: str, text: bytes) -> tuple[int, float, int]:
+    """Bytes of the packed text, seconds, and bytes of memory beyond what was there before."""
+    Path("/proc/self/clear_refs").write_text("5")  # What importing took at most is forgotten.
+    before, began = _most(), time.perf_counter()
+    size = COMPRESSORS[name](text)
+    seconds = time.perf_counter() - began
+    if "zpaq" in name:  # The program is a process of its own.
+        return size, seconds, 1024 * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    return size, seconds, _most() - before
 
 
-def bits_grid(found: Found) -> Grid:
-    """One part a training domain, one line a compressor or row, one column a test domain."""
-    trains = list(dict.fromkeys(sorted((train for train, _ in found.cells), key=domain_order)))
-    tests = list(dict.fromkeys(sorted((test for _, test in found.cells), key=domain_order)))
-    parts = []
-    for train in trains:
-        bits = {test: _bits(found, train, test) for test in tests}
-        lines = [
-            Line(title, tuple(_entry(bits[test], title) for test in tests))
-            for title in dict.fromkeys(title for cell in bits.values() for title in cell)
-        ]
-        parts.append(Part(f"trained on {spoken(train)}", tuple(lines)))
-    return Grid(
-        "Bits per character of the test text, given the training text",
-        ("model or compressor", *map(spoken, tests)),
-        tuple(parts),
-        notes(found),
+def _most() -> int:
+    """The most memory that this process has had, in bytes."""
+    (line,) = (
+        line for line in Path("/proc/self/status").read_text().splitlines() if "VmHWM" in line
     )
-
-
-def _bits(found: Found, train: str, test: str) -> dict[str, float]:
-    """Bits per character by what people call it, compressors first."""
-    result = found.cells.get((train, test), {})
-    packed = {one["name"]: one["bits_per_character"] for one in result.get("compressors", ())}
-    ours = {TITLES[row["name"]]: row.get("bits_per_character") for row in result.get("rows", ())}
-    every = {**packed, **ours}
-    return {k: float(v) for k, v in every.items() if v is not None and math.isfinite(v)}
-
-
-def _entry(cell: dict[str, float], title: str) -> Entry:
-    if title not in cell:
-        return Entry()
-    return Entry(f"{cell[title]:.3f}", best=cell[title] == min(cell.values()))
+    return 1024 * int(line.split()[1])

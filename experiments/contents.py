@@ -6,12 +6,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from experiments import ablation, compressors, figures, paper, tables
+from experiments import ablation, charts, claims, figures, instead, ladder, paper, tables
+from experiments.config import SCALES
 from experiments.corpora import spoken
-from experiments.figures import Curve, best_scale, by_neighbors, by_sharpness, by_words
-from experiments.results import Found, find_results, notes, numbers
-from experiments.tables import Numbers
-from unbounded.evaluation.rows import TITLES
+from experiments.figures import Curve, by_neighbors, by_words
+from experiments.results import Found, find_results, notes
 from unbounded.evaluation.tables import Grid, minus
 from unbounded.experts import Kernel
 
@@ -24,18 +23,17 @@ COMPARED = (
     "personal blogs up to 2004, for Common Crawl; wiki is the English Wikipedia of 2006, for "
     "WikiText; books are 99 English novels, for Project Gutenberg. Perplexities on different "
     "texts cannot be compared. What can be is the relative change of a row over static on the "
-    "same text, in brackets below: compare the paper’s bracket with ours."
+    "same text, in brackets below: compare the paper’s bracket with ours. Domain and date move "
+    "together in our texts, some are shorter than the paper’s 10,000,000 words, so that the memory "
+    "has less to read, and our networks are trained with dropout, of which the paper says nothing: "
+    "they are the stronger for it, which may leave the memory less to gain."
 )
 ONLINE = (
     "In tables 2 and 3, “online” weights are learned while reading, with nothing to tune; “fixed” "
-    "weights are fitted on the first part of the test text, when the memory is still small, and "
-    "that part is not scored. The paper does not say how its own were set. The row “all together” "
-    "mixes all experts and is not in the paper. Bold is the lowest of its kind."
-)
-WHY1 = "the texts, and how much of each was read, since new words keep coming as long as one reads."
-WHY4 = (
-    "another machine and other code; compare the ratios to static, in brackets. A row’s time is "
-    "that of the network, of its own experts and of its mixture, as if it had been alone."
+    "weights are fitted beforehand, on the text that the table names. The paper does not say how "
+    "its own were set. The row with the paper’s settings has its kernel, its number of neighbors "
+    "and its index on the network of the other rows; the row “all together” mixes all experts and "
+    "is not in the paper. Bold is the lowest of its kind."
 )
 
 
@@ -55,168 +53,155 @@ class Picture:
     draw: Callable[[], Any]
 
 
-Block = Heading | Grid | Picture | str
+@dataclass(frozen=True)
+class Words:
+    """A table of sentences, each column from its left."""
+
+    grid: Grid
 
 
-def grids(results: Path, *scales: str) -> dict[str, Grid]:
-    """Every table that has a result, by the name of its files."""
-    found = {name: find_results(results, name, *scales) for name in _TABLES}
-    return {f"{name}-{one.scale}": _TABLES[name](one) for name, one in found.items() if one.cells}
+Block = Heading | Grid | Words | Picture | str
 
 
-def pictures(results: Path, *scales: str) -> list[Picture]:
+def grids(results: Path, scale: str) -> dict[str, Grid]:
+    """Every table that has a result at this scale, by the name of its files."""
+    found = {name: find_results(results, name, scale) for name in (*_TABLES, "ladder")}
+    return {
+        f"{name}-{scale}": _TABLES[name](one)
+        if name in _TABLES
+        else ladder.ladder_grid(results, scale)
+        for name, one in found.items()
+        if one.cells
+    }
+
+
+def pictures(results: Path) -> list[Picture]:
     """Every figure that has a result."""
-    nearest = find_results(results, "figure1", *scales)
-    reading = [find_results(results, name, *scales) for name in ("figure2", "table2", "table3")]
-    return [*_nearest_pictures(nearest), *_reading_pictures(reading)]
+    return [block for block in contents(results) if isinstance(block, Picture)]
 
 
-def contents(results: Path, *scales: str) -> Iterator[Block]:
+def contents(results: Path) -> Iterator[Block]:
     """The whole page; what has no result yet says so."""
-    find = partial(find_results, results)
+
+    def find(name: str) -> Found:
+        return find_results(results, name, *SCALES)
+
     yield Heading("What can be compared")
     yield COMPARED
     yield ONLINE
-    yield from _table("Table 1: vocabulary", find("table1", *scales), WHY1)
-    yield from _table("Table 2: near the training text", find("table2", *scales))
-    yield from _table("Table 3: far from the training text", find("table3", *scales))
-    yield from _table("Table 4: time", find("table4", *scales), WHY4)
-    nearest = find("figure1", *scales)
+    yield Heading("Where the paper’s claims stand")
+    yield claims.RULE
+    yield Words(claims.claims_grid(results))
+    yield Heading("Table 1: vocabulary")
+    yield _TABLES["table1"](find("table1"))
+    yield Heading("Table 2: near the training text")
+    yield _TABLES["table2"](find("table2"))
+    yield Heading("Table 3: far from the training text")
+    yield _TABLES["table3"](find("table3"))
+    yield from _reading([find("table2"), find("table3")])
+    yield Heading("Table 4: time")
+    yield _TABLES["table4"](find("table4"))
+    if find("table4").cells:
+        yield Picture(
+            "costs",
+            "Perplexity against time a word, one core; a line a test text, a marker a row.",
+            partial(charts.draw_costs, find("table4")),
+        )
+    nearest = find("figure1")
     yield Heading("Figure 1: number of neighbors, and kernels")
     drawn = _nearest_pictures(nearest)
     yield from drawn or notes(nearest)
     if drawn:
-        yield _nearest_gain(by_neighbors(nearest))
         yield tables.neighbors_grid(nearest)
         yield tables.kernels_grid(nearest)
-    reading = [find(name, *scales) for name in ("figure2", "table2", "table3")]
+    reading = [find(name) for name in ("table2", "table3", "figure2")]
     yield Heading("Figure 2: words read")
-    drawn = _reading_pictures(reading)
+    drawn = _words_pictures(reading)
     yield from drawn or notes(reading[0])
     if drawn:
         yield _reading_gain(by_words(reading))
         for one in reading:
-            if one.cells and one.scale == best_scale(reading):
+            if one.cells:
                 yield f"From the results of {one.name}. {' '.join(notes(one))}"
-    yield Heading("Beside the paper: dynamic evaluation")
-    yield tables.DYNAMIC
-    yield tables.dynamic_grid(find("dynamic", *scales))
+    yield Heading("Beside the paper: from its settings to all together")
+    yield ladder.COMPARED
+    climbed = ladder.climbed(results, *SCALES)
+    if climbed:
+        yield Picture(
+            "ladder",
+            "The ladder; each step keeps what is above it, and lower perplexity is to the left.",
+            partial(charts.draw_ladder, climbed),
+        )
+    yield ladder.ladder_grid(results, *SCALES) if climbed else "No results yet."
+    parts = find("ablation")
     yield Heading("Beside the paper: what each part is worth")
     yield ablation.COMPARED
-    yield ablation.ablation_grid(find("ablation", *scales))
-    yield Heading("Beside the paper: the open protocol, against compressors")
-    yield compressors.COMPARED
-    yield compressors.bits_grid(find("compressors", *scales))
+    if parts.cells:
+        yield Picture(
+            "parts",
+            "Worth and cost of each part; means over the test texts of the table.",
+            partial(charts.draw_parts, parts),
+        )
+    yield ablation.ablation_grid(parts)
+    yield Heading("Beside the paper: what would you use instead?")
+    yield instead.COMPARED
+    yield _instead(results, find("instead"))
 
 
-_PERPLEXITIES: dict[str, Numbers] = {"table2": paper.TABLE2, "table3": paper.TABLE3}
+def _instead(results: Path, found: Found) -> Grid:
+    return instead.instead_grid(found, results / "transformers" / "cells.jsonl")
+
+
 _TABLES: dict[str, Callable[[Found], Grid]] = {
     "table1": tables.vocabulary_grid,
     "table2": lambda found: tables.perplexity_grid(found, paper.TABLE2, TITLE2),
     "table3": lambda found: tables.perplexity_grid(found, paper.TABLE3, TITLE3),
     "table4": tables.seconds_grid,
     "ablation": ablation.ablation_grid,
-    "dynamic": tables.dynamic_grid,
-    "compressors": compressors.bits_grid,
 }
 
 
-def _table(heading: str, found: Found, why: str = "") -> Iterator[Block]:
-    """A table, its gist, and why it is not the paper's."""
-    yield Heading(heading)
-    yield _TABLES[found.name](found)
-    if found.cells and found.name in _PERPLEXITIES:
-        yield _gains(found, _PERPLEXITIES[found.name])
-        why = _why(found)
-    if found.cells:
-        yield f"Why they differ: {why}"
+def _reading(found: Sequence[Found]) -> Iterator[Block]:
+    """How every row goes as it reads, near the training text and far from it."""
+    for place, test in (("near to", charts.NEAR), ("far from", charts.FAR)):
+        for one in found:
+            result = one.cells.get((figures.TRAINED_ON, test), {})
+            if charts.reading_curves(result):
+                caption = f"Perplexity as it reads {spoken(test)}, {place} the training text"
+                yield Picture(
+                    f"reading-{place.split()[0]}",
+                    f"{caption}; each point is over the words since the one before.",
+                    partial(charts.draw_reading, result),
+                )
 
 
 def _nearest_pictures(found: Found) -> list[Picture]:
-    if not by_neighbors(found) or not by_sharpness(found, "gaussian"):
+    if not by_neighbors(found):
         return []
     kernel = Kernel()
     return [
         Picture(
-            f"figure1-{found.scale}",
+            "figure1",
             "Figure 1. Entropy of static + unbounded cache less that of static + unigram, against "
             f"the number of neighbors k; lower is better. Kernel: {kernel.shape}, sharpness "
             f"{kernel.sharpness:g}.",
             lambda: figures.draw_neighbors(found),
         ),
-        Picture(
-            f"figure1-kernels-{found.scale}",
-            "Perplexity of static + unbounded cache over that of static + unigram, against the "
-            "sharpness of the kernel; lower is better. “All mixed” has every Gaussian as an expert "
-            "of one mixture.",
-            lambda: figures.draw_kernels(found),
-        ),
     ]
 
 
-def _reading_pictures(found: Sequence[Found]) -> list[Picture]:
+def _words_pictures(found: Sequence[Found]) -> list[Picture]:
     if not by_words(found):
         return []
     return [
         Picture(
-            f"figure2-{best_scale(found)}",
+            "figure2",
             "Figure 2. Entropy of static + unbounded cache less that of static + unigram, against "
             "the number of words read; lower is better. Each point is the mean over the latter "
             "half of the words read by then.",
             lambda: figures.draw_words(found),
         )
     ]
-
-
-def _gains(found: Found, theirs: Numbers) -> str:
-    """The mean change over static of each row, ours and the paper's over the same cells."""
-    ours = {pair: cell for pair, cell in numbers(found, "perplexity").items() if "static" in cell}
-    said = []
-    for row, named in TITLES.items():
-        cells = [pair for pair, cell in ours.items() if row in cell]
-        if row == "static" or not cells:
-            continue
-        also = [pair for pair in cells if row in theirs.get(pair, {})]
-        beside = f" (paper {_mean_change(theirs, also, row)})" if also else ""
-        said.append(f"{named} {_mean_change(ours, cells, row)}{beside}")
-    noun = "cell" if len(ours) == 1 else "cells"
-    return (
-        f"Mean change over static in the {len(ours)} {noun} with a result, online weights: "
-        f"{'; '.join(said) or 'none yet'}."
-    )
-
-
-def _mean_change(values: Numbers, pairs: Sequence[tuple[str, str]], row: str) -> str:
-    ratios = [values[pair][row] / values[pair]["static"] - 1 for pair in pairs]
-    return minus(f"{sum(ratios) / len(ratios):+.1%}")
-
-
-def _why(found: Found) -> str:
-    said = ["the texts are others, and in ours domain and date move together."]
-    words = [result["tokens"] for result in found.cells.values()]
-    if words and max(words) < paper.TOKENS * 0.9:
-        span = " to ".join(f"{count:,}" for count in sorted({min(words), max(words)}))
-        said.append(
-            f"We score {span} words a cell where the paper scores {paper.TOKENS:,}, so the memory "
-            "has had less to read."
-        )
-    dropouts = {result.get("trained", {}).get("dropout", 0) for result in found.cells.values()}
-    if any(dropouts):
-        values = ", ".join(f"{value:g}" for value in sorted(dropouts))
-        said.append(
-            f"Our static model is trained with dropout ({values}), of which the paper says "
-            "nothing: it is the stronger for its text, which may leave the memory less to gain."
-        )
-    return " ".join(said)
-
-
-def _nearest_gain(curves: Sequence[Curve]) -> str:
-    best = [
-        f"{spoken(curve.domain)} {curve.x[curve.y.index(min(curve.y))]:,.0f} "
-        f"({minus(f'{min(curve.y):+.3f}')} nats)"
-        for curve in curves
-    ]
-    return f"The k with the lowest entropy: {', '.join(best)}."
 
 
 def _reading_gain(curves: Sequence[Curve]) -> str:

@@ -41,16 +41,23 @@ class Corpora:
     """Texts by name, prepared once in a working folder and then read from there.
 
     A domain is laid down as `train.txt` (at least `train_tokens` words, the sentence ends
-    counted), `valid.txt` and `test.txt` (all the rest). Shuffled domains are shuffled line by line
-    with `SEED` first; the others keep their order, so their documents stay whole.
+    counted), `valid.txt` and `test.txt` (all the rest, or as many words as are asked for).
+    Shuffled domains are shuffled line by line with `SEED` first; the others keep their order, so
+    their documents stay whole.
     """
 
     def __init__(
-        self, folder: Path, work: Path, *, train_tokens: int, valid_tokens: int = 100_000
+        self,
+        folder: Path,
+        work: Path,
+        *,
+        train_tokens: int,
+        valid_tokens: int = 100_000,
+        test_tokens: int | None = None,
     ) -> None:
         self._folder = folder
         self._work = work
-        self._sizes = {"train": train_tokens, "valid": valid_tokens}
+        self._sizes = {"train": train_tokens, "valid": valid_tokens, "test": test_tokens}
 
     def text(self, domain: str, part: str) -> Path:
         """The file of one part of a domain: `train`, `valid` or `test`."""
@@ -75,11 +82,11 @@ class Corpora:
         rest = iter(lines)
         place.mkdir(parents=True, exist_ok=True)
         for part in ("train", "valid", "test"):
-            wanted = self._sizes.get(part)
+            wanted = self._sizes[part]
             parted = domain in IN_ORDER
             with write_aside(place / f"{part}.txt") as aside:
                 found = write_lines(rest, aside, Tokenizer(), wanted, documents=parted)
-            if found < (wanted or 1):
+            if found < (wanted or 1) and (part != "test" or not found):
                 raise CorpusError(
                     f"{path} has too few words: {found:,} for the {part} part of {domain!r}, where "
                     f"{wanted or 1:,} are needed; use a smaller --scale or more text"

@@ -6,11 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from experiments.config import SCALES
 from experiments.corpora import spoken
 from experiments.results import Found
-from unbounded.evaluation.figures import COLORS, INK, STYLE, drawing, svg_element
-from unbounded.evaluation.tables import minus
+from unbounded.evaluation.figures import COLORS, INK, drawing
 from unbounded.experts.cache import PAPER_K
 
 TRAINED_ON = "news-2007"
@@ -20,7 +18,7 @@ DOMAINS = ("news-2008", "commentary", "web", "wiki", "books")
 """One line each, in the order of table 4."""
 
 BOOKS = "#7c3aed"
-"""The one color that no row of a report has; a page has its own for the dark."""
+"""The one color that no row of a report has."""
 
 LOOKS = {
     "news-2008": (COLORS["unbounded"], "o"),
@@ -66,27 +64,20 @@ def by_words(found: Sequence[Found]) -> list[Curve]:
     """Nats a word that unbounded takes more than unigram, against words read, for figure 2.
 
     Each point is the mean over the latter half of all words read by then: as wide everywhere on
-    a logarithmic axis, and never over words long past. A domain's curve is from the first of
-    these results that has it; only those of the best scale count, so that no figure mixes.
+    a logarithmic axis, and never over words long past. A domain's curve is the longest there is.
     """
-    scale = best_scale(found)
     curves: dict[str, Curve] = {}
     for one in found:
         for domain, result in _drawn(one):
             curve = result.get("curve", {})
-            if one.scale == scale and {"unigram", "unbounded"} <= curve.keys():
-                # What the weights were fitted on was read too, before the first word scored.
-                curves.setdefault(domain, _latter_halves(domain, curve, result.get("fitted_on", 0)))
+            if {"unigram", "unbounded"} <= curve.keys():
+                # What the weights were fitted on of the same text was read too, before the first
+                # word scored.
+                start = 0 if "fitted_in" in result else result.get("fitted_on", 0)
+                drawn = _latter_halves(domain, curve, start)
+                old = curves.setdefault(domain, drawn)
+                curves[domain] = max(old, drawn, key=lambda each: each.x[-1])
     return [curves[domain] for domain in DOMAINS if domain in curves]
-
-
-def best_scale(found: Sequence[Found]) -> str:
-    """The scale nearest to the paper's that has a result; empty if none has.
-
-    >>> best_scale([Found("a", "paper", {}), Found("b", "small", {("x", "y"): {}})])
-    'small'
-    """
-    return max((one.scale for one in found if one.cells), key=SCALES.index, default="")
 
 
 def _latter_halves(domain: str, curve: dict[str, list[Any]], start: int) -> Curve:
@@ -128,26 +119,10 @@ def draw_neighbors(found: Found) -> Any:
     return _draw(_neighbors, curves) if curves else None
 
 
-def draw_kernels(found: Found) -> Any:
-    """Figure 1's companion: change of perplexity against the kernel's sharpness."""
-    gaussian = by_sharpness(found, "gaussian")
-    if not gaussian:
-        return None
-    return _draw(_kernels, gaussian, by_sharpness(found, "epanechnikov"), all_sharpnesses(found))
-
-
 def draw_words(found: Sequence[Found]) -> Any:
     """Figure 2: entropy difference against words read; None without results."""
     curves = by_words(found)
     return _draw(_words, curves) if curves else None
-
-
-def inline(figure: Any, name: str, label: str) -> str:
-    """A figure as an element of a page, its colors left to the style sheet."""
-    import matplotlib as mpl
-
-    with mpl.rc_context(STYLE):
-        return svg_element(figure, name, label).replace(BOOKS, "var(--books)")
 
 
 def _draw(draw: Callable[..., None], *data: Any) -> Any:
@@ -174,37 +149,22 @@ def _neighbors(axes: Any, curves: Sequence[Curve]) -> None:
     axes.set(xlabel="number of neighbors k", ylabel=ENTROPY)
 
 
-def _kernels(
-    axes: Any, gaussian: Sequence[Curve], epanechnikov: Sequence[Curve], every: dict[str, float]
-) -> None:
-    _lines(axes, gaussian)
-    for curve in epanechnikov:
-        color, marker = LOOKS[curve.domain]
-        axes.plot(curve.x, curve.y, "--", color=color, marker=marker, markerfacecolor="none")
-    _powers_of_two(axes, [x for curve in (*gaussian, *epanechnikov) for x in curve.x])
-    if every:
-        ticks = axes.get_xticks()
-        beside = 2 * ticks[-1]
-        for domain, value in every.items():
-            color, marker = LOOKS[domain]
-            axes.plot([beside], [value], color=color, marker=marker, linestyle="")
-        axes.set_xticks([*ticks, beside], [*(f"{tick:g}" for tick in ticks), "all\nmixed"])
-    axes.yaxis.set_major_formatter(lambda value, place: minus(f"{value:+.0%}") if value else "0%")
-    axes.set(
-        xlabel="sharpness of the kernel (solid: Gaussian, dashed: Epanechnikov)",
-        ylabel="change of perplexity over\nstatic + unigram",
-    )
-
-
 def _words(axes: Any, curves: Sequence[Curve]) -> None:
-    from matplotlib.ticker import EngFormatter, LogLocator, NullLocator
+    from matplotlib.ticker import EngFormatter
 
     _lines(axes, curves, markevery=[-1])
     axes.set_xscale("log")
-    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+    mark_logarithms(axes.xaxis, EngFormatter(sep=""))
     axes.set(xlabel="words read", ylabel=ENTROPY)
+
+
+def mark_logarithms(axis: Any, formatter: Any, subs: Sequence[float] = (1.0, 2.0, 5.0)) -> None:
+    """Numbers at these multiples of powers of ten, and nothing between them."""
+    from matplotlib.ticker import LogLocator, NullLocator
+
+    axis.set_major_locator(LogLocator(subs=subs))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(formatter)
 
 
 def _lines(axes: Any, curves: Sequence[Curve], **style: Any) -> None:

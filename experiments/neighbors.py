@@ -1,157 +1,155 @@
-"""Figure 1: the same search, cut after 1, 2, 4, … neighbors; other kernels; and other keys."""
+"""Figure 1: the same search, cut after 1, 2, 4, … neighbors; and other kernels."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, final
 
 import numpy as np
 
+from experiments.cells import stream
 from experiments.config import Cell
 from experiments.corpora import SEED, Corpora
-from unbounded.corpus import Reader, blocks, read_sentences
-from unbounded.datastore import Neighbors
-from unbounded.errors import SettingError
-from unbounded.evaluation.metrics import Tally, surprise
+from experiments.reading import Resumable, read_on
+from unbounded.datastore import Auto, Neighbors
+from unbounded.evaluation.metrics import surprise
 from unbounded.experts import Kernel, Static, Uniform, Unigram
 from unbounded.experts.cache import unit_length
 from unbounded.experts.distribution import Sparse
-from unbounded.lm import LanguageModel, Pretrained
+from unbounded.lm import Pretrained
 from unbounded.mixture import Online
-from unbounded.presets import INDEXES
-from unbounded.shapes import Float
-from unbounded.types import Hidden, Ids, Probs, Table
+from unbounded.states import Arrays, from_array, part, to_array, under
+from unbounded.types import Ids, Probs, Table
 
 SHARPNESS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0)
 
-KEYS = ("hidden", "normalized", "cell", "both", "pca")
+K = 4096
+"""Neighbors that are searched for; the others are cut from these."""
 
-_SAMPLE = 16_384
-"""States of the training text that axes are fitted to."""
+BLOCK, BLOCKS = 512, 200
+"""Words whose neighbors are looked at together, and how many such blocks at most: every word is
+remembered, and the blocks that are scored lie evenly in the text."""
+
+ASKED = {
+    **{f"k {2**i}": (2**i, Kernel()) for i in range(K.bit_length())},
+    **{f"gaussian {s:g}": (K, Kernel("gaussian", s)) for s in SHARPNESS},
+    **{f"epanechnikov {s:g}": (K, Kernel("epanechnikov", s)) for s in (1.0, 2.0, 4.0)},
+}
+"""What is tried: the default kernel at powers of two, and every kernel at `K`."""
 
 
 @final
-class _Line:
-    """One mixture and its sum."""
+class _Sum:
+    """One mixture and its nats."""
 
     def __init__(self, experts: int) -> None:
-        self._mixture = Online(experts)
-        self._tally = Tally()
+        self.mixture = Online(experts)
+        self.nats = 0.0
 
     def count(self, table: Table) -> None:
-        nats = surprise(self._mixture.score(table).prob)
-        self._tally.add(float(nats.sum()), len(nats), 0)
-
-    @property
-    def nats(self) -> float:
-        return self._tally.nats / max(self._tally.tokens, 1)
-
-
-def kernels_asked(k: int) -> dict[str, tuple[int, Kernel]]:
-    """What is tried: the default kernel at powers of two, and every kernel at `k`."""
-    powers = [2**i for i in range(k.bit_length()) if 2**i <= k]
-    return {
-        **{f"k {power}": (power, Kernel()) for power in powers},
-        **{f"gaussian {s:g}": (k, Kernel("gaussian", s)) for s in SHARPNESS},
-        **{f"epanechnikov {s:g}": (k, Kernel("epanechnikov", s)) for s in (1.0, 2.0, 4.0)},
-    }
-
-
-def run_neighbors(
-    cell: Cell, model: Pretrained, corpora: Corpora, show: Callable[[int, str], None]
-) -> dict[str, Any]:
-    """Nats a word of static + unigram, and of static + a cache for every kernel and k."""
-    text = Reader([corpora.text(cell.test, "test")])
-    met = model.vocabulary.copy()
-    for block in blocks(read_sentences(text, model.tokenizer), 8192, cell.tokens):
-        met.encode(block.words)
-    size, vocabulary = len(met), model.vocabulary.copy()
-    static, uniform, unigram = Static(model.lm), Uniform(size), Unigram(size)
-    key = Keys(cell.key, model.lm, model.text)
-    memory = INDEXES[cell.index](key.width)
-    asked = kernels_asked(cell.k)
-    lines = {name: _Line(3) for name in asked}
-    plain, with_unigram, family = _Line(2), _Line(3), _Line(2 + len(SHARPNESS))
-    before, state = model.lm.start()
-    read = 0
-    for block in blocks(read_sentences(text, model.tokenizer), 512, cell.tokens):
-        ids = vocabulary.encode(block.words)
-        after, state = model.lm.advance(state, ids)
-        hidden = np.concatenate([before, after[:-1]])
-        before = after[-1:]
-        base = np.stack([static.score(hidden, ids), uniform.score(hidden, ids)], axis=1)
-        keys = key.of(hidden, ids)
-        found = memory.read(keys, ids, cell.k).in_order()
-        votes = _votes(found, asked, ids, size)
-        plain.count(base)
-        with_unigram.count(np.column_stack([base, unigram.score(hidden, ids)]))
-        for name, line in lines.items():
-            line.count(np.column_stack([base, votes[name]]))
-        sharp = [votes[f"gaussian {s:g}"] for s in SHARPNESS]
-        family.count(np.column_stack([base, *sharp]))
-        read += len(ids)
-        show(read, f"static {np.exp(plain.nats):,.1f}")
-    return {
-        "cell": asdict(cell),
-        "seed": SEED,
-        "tokens": read,
-        "static": plain.nats,
-        "unigram": with_unigram.nats,
-        "family": family.nats,
-        "lines": {name: line.nats for name, line in lines.items()},
-    }
-
-
-def _votes(
-    found: Neighbors, asked: Mapping[str, tuple[int, Kernel]], ids: Ids, size: int
-) -> dict[str, Probs]:
-    return {
-        name: Sparse(found.words[:, :k], kernel.weights(found.squared[:, :k]), size).prob(ids)
-        for name, (k, kernel) in asked.items()
-    }
+        self.nats += float(surprise(self.mixture.score(table).prob).sum())
 
 
 @final
-class Keys:
-    """The key of each step: the hidden state as it is (the paper's), scaled to length one, the
-    LSTM's cell state, hidden and cell state side by side, or the half of all directions in which
-    normalized states of the training text differ most."""
+class Nearest(Resumable):
+    """Reads a text, and scores some of its blocks with every kernel and number of neighbors."""
 
-    def __init__(self, name: str, lm: LanguageModel, text: Ids | None = None) -> None:
-        if name not in KEYS:
-            raise SettingError(f"key {name!r} is unknown; use one of {', '.join(KEYS)}")
-        self._name = name
-        self._lm = lm
-        _, self._state = lm.start()
-        if name in ("cell", "both") and len(self._state) < 2:
-            raise SettingError(f"key {name!r} needs an LSTM; this network has no cell state")
-        self.width = lm.width * (2 if name == "both" else 1)
-        if name == "pca":
-            self._axes = _axes(lm, text)
-            self.width = self._axes.shape[1]
+    def __init__(self, model: Pretrained, size: int, every: int) -> None:
+        """One block of `every` so many is scored, under a full vocabulary of that size."""
+        self._model, self._size, self._every = model, size, every
+        self._vocabulary = model.vocabulary.copy()
+        self._before, self._state = model.lm.start()
+        self._static, self._uniform = Static(model.lm), Uniform(size)
+        self._unigram, self._memory = Unigram(size), Auto(model.lm.width)
+        self._sums = {
+            **{name: _Sum(3) for name in ASKED},
+            "static": _Sum(2),
+            "unigram": _Sum(3),
+            "family": _Sum(2 + len(SHARPNESS)),
+        }
+        self.tokens = self._blocks = self._scored = 0
 
-    def of(self, hidden: Hidden, words: Ids) -> Float[np.ndarray, "n width"]:
-        """The keys before each word, given the hidden states before each word."""
-        if self._name == "hidden":
-            return hidden
-        if self._name == "normalized":
-            return unit_length(hidden)
-        if self._name == "pca":
-            turned: Hidden = unit_length(hidden) @ self._axes
-            return turned
-        # The network hands out hidden states only; its cell state is in what it carries on.
-        cells = np.empty_like(hidden)
-        for t in range(len(words)):
-            cells[t] = self._state[1].ravel()
-            _, self._state = self._lm.advance(self._state, words[t : t + 1])
-        return cells if self._name == "cell" else np.concatenate([hidden, cells], axis=1)
+    def read(self, words: Sequence[str]) -> None:
+        """Remember a block, and score it if it is its turn."""
+        ids = self._vocabulary.encode(words)
+        after, self._state = self._model.lm.advance(self._state, ids)
+        hidden = np.concatenate([self._before, after[:-1]])
+        self._before = after[-1:]
+        keys = unit_length(hidden)
+        counts = self._unigram.score(hidden, ids)
+        self._blocks += 1
+        self.tokens += len(ids)
+        if self._blocks % self._every:
+            self._memory.add(keys, ids)
+            return
+        base = np.stack([self._static.score(hidden, ids), self._uniform.score(hidden, ids)], axis=1)
+        votes = self._votes(self._memory.read(keys, ids, K).in_order(), ids)
+        extra = {
+            **votes,
+            "static": base[:, :0],
+            "unigram": counts,
+            "family": np.column_stack([votes[f"gaussian {s:g}"] for s in SHARPNESS]),
+        }
+        for name, one in self._sums.items():
+            one.count(np.column_stack([base, extra[name]]))
+        self._scored += len(ids)
+
+    def _votes(self, found: Neighbors, ids: Ids) -> dict[str, Probs]:
+        return {
+            name: Sparse(found.words[:, :k], kernel.weights(found.squared[:, :k]), self._size).prob(
+                ids
+            )
+            for name, (k, kernel) in ASKED.items()
+        }
+
+    def parts(self) -> Iterator[Arrays]:
+        """The memory, and the rest."""
+        yield under("memory", self._memory.state())
+        found = {
+            "vocabulary": to_array(
+                self._vocabulary.decode(
+                    np.arange(self._vocabulary.base_size, len(self._vocabulary))
+                )
+            ),
+            "hidden": self._before.copy(),
+            **{f"network.{i}": array.copy() for i, array in enumerate(self._state)},
+            **under("unigram", self._unigram.state()),
+            "counts": np.array([self.tokens, self._blocks, self._scored]),
+            "nats": np.array([one.nats for one in self._sums.values()]),
+        }
+        for name, one in self._sums.items():
+            found |= under(f"sum {name}", one.mixture.state())
+        yield found
+
+    def load(self, state: Arrays) -> None:
+        """Become what gave the parts."""
+        self._vocabulary.restore(from_array(state["vocabulary"]))
+        self._before = state["hidden"]
+        self._state = tuple(state[f"network.{i}"] for i in range(len(self._state)))
+        self._unigram.load([part("unigram", state)])
+        self._memory.load([part("memory", state)])
+        self.tokens, self._blocks, self._scored = state["counts"].tolist()
+        for (name, one), nats in zip(self._sums.items(), state["nats"].tolist(), strict=True):
+            one.nats = nats
+            one.mixture.load([part(f"sum {name}", state)])
+
+    def to_json(self) -> dict[str, Any]:
+        """Nats a word of each, over the words that were scored."""
+        nats = {name: one.nats / max(self._scored, 1) for name, one in self._sums.items()}
+        return {
+            "tokens": self.tokens,
+            "scored": self._scored,
+            **{name: nats.pop(name) for name in ("static", "unigram", "family")},
+            "lines": nats,
+        }
 
 
-def _axes(lm: LanguageModel, text: Ids | None) -> Float[np.ndarray, "d half"]:
-    """The directions in which a sample of states differs most, half of all, side by side."""
-    if text is None or not len(text):
-        raise SettingError("key 'pca' needs the training text, which this model does not keep")
-    first, state = lm.start()
-    states = unit_length(np.concatenate([first, lm.advance(state, text[:_SAMPLE])[0]]))
-    _, directions = np.linalg.eigh(np.cov(states.T))
-    axes: np.ndarray = np.ascontiguousarray(directions[:, -(lm.width // 2) :], np.float32)
-    return axes
+def read_neighbors(cell: Cell, model: Pretrained, corpora: Corpora, kept: Path) -> dict[str, Any]:
+    """Nats a word of static + unigram, and of static + a cache for every kernel and k."""
+    text = corpora.text(cell.test, "test")
+    met, tokens = model.vocabulary.copy(), 0
+    for words in stream(text, model, cell.tokens):
+        tokens += len(met.encode(words))
+    run = Nearest(model, len(met), max(1, tokens // (BLOCK * BLOCKS)))
+    named = f"{cell.train} → {cell.test}, neighbors"
+    read_on(run, stream(text, model, cell.tokens, BLOCK), kept, lambda: None, named)
+    return {"seed": SEED, **run.to_json()}

@@ -1,5 +1,6 @@
 """Results as JSON lines: what was run, at which commit, on what machine, and what came out."""
 
+import fcntl
 import json
 import math
 import os
@@ -12,8 +13,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from experiments.corpora import spoken
 from experiments.paper import Pair
+from unbounded.lm import TrainingConfig
+
+EDITION = 1
+"""Which edition of the models results are of, written into each. It goes up where perplexities are
+meant to change; tests/experiments/test_edition.py tells when it must."""
+
+EDITIONS = {
+    1: "the output layer that goes on training, the second spelling model, and a search that looks "
+    "at fewer candidates and asks for more neighbors as the memory grows",
+}
+"""What each has that results of an earlier one were measured without."""
 
 # Results keep the names that experts had when they were measured.
 _NAMES = {
@@ -28,15 +39,12 @@ _FORMER = re.compile(rf'"({"|".join(_NAMES)})(?=["_])')
 def append_result(path: Path, result: dict[str, Any]) -> None:
     """Append one result, on disk before this returns; a torn last line is cut off first."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    line = json.dumps({**result, **circumstances(path.parent)}, ensure_ascii=False) + "\n"
-    if path.exists():
-        kept = path.read_bytes()
-        whole = kept.rfind(b"\n") + 1
-        if whole < len(kept):
-            with path.open("r+b") as file:
-                file.truncate(whole)
-    with path.open("a", encoding="utf-8") as file:
-        file.write(line)
+    line = json.dumps({**circumstances(path.parent), **result}, ensure_ascii=False) + "\n"
+    with path.open("a+b") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.seek(0)
+        file.truncate(file.read().rfind(b"\n") + 1)
+        file.write(line.encode())
         file.flush()
         os.fsync(file.fileno())
 
@@ -65,30 +73,39 @@ def read_results(path: Path) -> Iterator[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Found:
-    """The latest result of each cell of an experiment, by training and test domain, at a scale."""
+    """The result of each cell of an experiment, by training and test domain."""
 
     name: str
-    scale: str
-    cells: dict[tuple[str, str], dict[str, Any]]
+    cells: dict[Pair, dict[str, Any]]
 
 
-def find_results(folder: Path, name: str, *scales: str) -> Found:
-    """An experiment's results at the first of these scales that has any."""
-    for scale in scales:
-        cells = {
-            (result["cell"]["train"], result["cell"]["test"]): result
-            for result in read_results(folder / f"{name}-{scale}.jsonl")
-            if "cell" in result
-        }
-        if cells:
-            return Found(name, scale, cells)
-    return Found(name, scales[0], {})
+def find_results(
+    folder: Path, name: str, *scales: str, dropout: float = TrainingConfig.dropout
+) -> Found:
+    """An experiment's latest results, each at the last of these scales that has one.
+
+    Only those of the newest edition there is, so that no table mixes two; networks are those with
+    that share of dropout.
+    """
+    every = [
+        {**result, "scale": scale}
+        for scale in scales
+        for result in read_results(folder / f"{name}-{scale}.jsonl")
+        if "cell" in result and result["cell"].get("dropout", TrainingConfig.dropout) == dropout
+    ]
+    newest = max((result.get("edition", 0) for result in every), default=0)
+    cells = {
+        (result["cell"]["train"], result["cell"]["test"]): result
+        for result in every
+        if result.get("edition", 0) == newest
+    }
+    return Found(name, cells)
 
 
 def numbers(found: Found, key: str) -> dict[Pair, dict[str, float]]:
     """One figure of every row of every cell, where there is one.
 
-    >>> numbers(Found("t", "small", {("a", "b"): {"rows": [{"name": "static", "x": 2}]}}), "x")
+    >>> numbers(Found("t", {("a", "b"): {"rows": [{"name": "static", "x": 2}]}}), "x")
     {('a', 'b'): {'static': 2.0}}
     """
     return {
@@ -102,36 +119,54 @@ def numbers(found: Found, key: str) -> dict[Pair, dict[str, float]]:
 
 
 def notes(found: Found) -> tuple[str, ...]:
-    """Where a table's numbers come from: scale, training, words a cell, commits."""
-    if not found.cells:
+    """Where a table's numbers come from: scale, training, words a cell, commits, editions."""
+    results = list(found.cells.values())
+    if not results:
         return ("No results yet.",)
-    results = found.cells.values()
-    trainings = {
+    scales = listed(f"“{result['scale']}”" for result in results)
+    trainings = listed(
         f"{training['tokens']:,} words, {training['epochs']} epochs"
         for training in (result.get("training") for result in results)
         if training
-    }
-    words = {f"{result['tokens']:,}" for result in results}
-    each = (
-        f"{min(words)} in each cell"
-        if len(words) == 1
-        else ", ".join(
-            f"{result['tokens']:,} ({spoken(train)} → {spoken(test)})"
-            for (train, test), result in found.cells.items()
-        )
     )
-    fitted = {f"{result['fitted_on']:,}" for result in results if result.get("fitted_on")}
+    fitted = listed(
+        f"{result['fitted_on']:,} words "
+        + ("of the training domain" if "fitted_in" in result else "before those")
+        for result in results
+        if result.get("fitted_on")
+    )
     commits = listed(map(_commit, results))
     changed = " (+: with changes not committed)" if "+" in commits else ""
     return (
-        f"Scale “{found.scale}”: trained on {listed(trainings)}. Test words: {each}."
-        + (f" Fixed weights: fitted on the {listed(fitted)} words before those." * bool(fitted))
-        + f" Cells with a result: {len(found.cells)}. Commits: {commits}{changed}.",
+        f"Scale {scales}: trained on {trainings}. Test words a cell: {words_of(results)}."
+        + (f" Fixed weights: fitted on {fitted}." if fitted else "")
+        + f" Cells with a result: {len(results)}. Commits: {commits}{changed}.",
+        *outdated(results),
     )
 
 
+def words_of(results: Iterable[Mapping[str, Any]]) -> str:
+    """How many words were scored, from the fewest to the most.
+
+    >>> words_of([{"tokens": 2_000}, {"tokens": 10}]), words_of([{"tokens": 7}])
+    ('10 to 2,000', '7')
+    """
+    counts = sorted({result["tokens"] for result in results})
+    return " to ".join(f"{count:,}" for count in dict.fromkeys([counts[0], counts[-1]]))
+
+
+def outdated(results: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Which results are of an earlier edition, and what has come since."""
+    old = [result for result in results if result.get("edition", 0) < EDITION]
+    if not old:
+        return ()
+    oldest = min(result.get("edition", 0) for result in old)
+    since = "; ".join(text for number, text in EDITIONS.items() if number > oldest)
+    return (f"Measured at {listed(map(_commit, old))}, before {since}.",)
+
+
 def circumstances(folder: Path) -> dict[str, Any]:
-    """The commit (and whether files had changed since), the time and the machine."""
+    """The commit (and whether files had changed since), the time, the machine, the edition."""
 
     def git(*words: str) -> str:
         ran = subprocess.run(
@@ -145,6 +180,7 @@ def circumstances(folder: Path) -> dict[str, Any]:
         "when": datetime.now(UTC).strftime("%Y-%m-%d %H:%M"),
         "machine": f"{os.cpu_count()} cores, {platform.machine()}",
         "python": platform.python_version(),
+        "edition": EDITION,
     }
 
 
@@ -154,4 +190,4 @@ def _commit(result: Mapping[str, Any]) -> str:
 
 def listed(values: Iterable[str]) -> str:
     """Each once, in order."""
-    return ", ".join(sorted(set(values))) or "unknown"
+    return ", ".join(sorted(set(values)))

@@ -7,17 +7,23 @@ from experiments.corpora import domain_order, spoken
 from experiments.figures import Curve, all_sharpnesses, by_neighbors, by_sharpness
 from experiments.paper import Pair
 from experiments.results import Found, listed, notes, numbers
-from unbounded.evaluation.rows import TITLES, USUAL
+from unbounded.evaluation.rows import TITLES as TITLES_OF_ROWS
+from unbounded.evaluation.rows import USUAL
 from unbounded.evaluation.tables import Entry, Grid, Line, Part, change, minus
+
+TITLES = {
+    **{row: TITLES_OF_ROWS[row] for row in USUAL if row != "full"},
+    "paper": "static + unbounded cache, the paper’s settings",
+    "full": TITLES_OF_ROWS["full"],
+}
+"""The rows of the tables, in order."""
 
 Numbers = Mapping[Pair, Mapping[str, float]]
 """One number a row, for each training and test domain."""
 
-DYNAMIC = (
-    "Dynamic evaluation (Krause et al., 2018) goes on training the network on the text that it "
-    "reads. Both columns are of one run, the times in microseconds of wall clock a word, at the "
-    "paper’s scale with one thread. From a second thread dynamic evaluation gains nothing, all "
-    "together a quarter of its time (docs/log.md)."
+TIMED = (
+    "Compare the ratios to static, in brackets. A row’s time is that of the network, of its own "
+    "experts and of its mixture, as if it had been alone."
 )
 
 PAPER = "paper"
@@ -39,6 +45,7 @@ def vocabulary_grid(found: Found) -> Grid:
                     Entry(f"{ours['types']:,}") if ours else Entry(),
                     Entry(f"{theirs['oov_percent']:.1f}%") if theirs else Entry(),
                     Entry(f"{ours['oov_rate']:.1%}") if ours else Entry(),
+                    Entry(f"{ours['tokens']:,}") if ours else Entry(),
                 ),
             )
         )
@@ -46,7 +53,7 @@ def vocabulary_grid(found: Found) -> Grid:
     return Grid(
         "Table 1. Vocabulary size and out-of-vocabulary (OOV) rate, for a model trained on "
         "news 2007",
-        (*head, "OOV, paper", "OOV, ours"),
+        (*head, "OOV, paper", "OOV, ours", "words, ours"),
         (Part("", tuple(lines)),),
         ("Our size counts the different words of training and test text together.", *notes(found)),
     )
@@ -66,7 +73,8 @@ def perplexity_grid(found: Found, theirs: Numbers, title: str) -> Grid:
     measured = {row for values in sources.values() for cell in values.values() for row in cell}
     shown = {row: named for row, named in TITLES.items() if row in measured.union(USUAL)}
     for train in trains:
-        lines = []
+        words = (_words(found, (train, test), pairs) for test in tests)
+        lines = [Line("words scored", (Entry("ours"), *words))]
         for row, named in shown.items():
             for whose, values in sources.items():
                 if whose == PAPER and not any(row in cell for cell in theirs.values()):
@@ -79,34 +87,43 @@ def perplexity_grid(found: Found, theirs: Numbers, title: str) -> Grid:
                 ]
                 lines.append(Line(named, (Entry(whose), *entries)))
         parts.append(Part(f"trained on {spoken(train)}" if len(trains) > 1 else "", tuple(lines)))
-    said = (*_hindsight(found), *notes(found))
-    return Grid(title, ("model", "", *map(spoken, tests)), tuple(parts), said)
+    return Grid(title, ("model", "", *map(spoken, tests)), tuple(parts), notes(found))
 
 
-def _hindsight(found: Found) -> tuple[str, ...]:
-    """How near learned weights come to the best fixed ones, which nobody knows beforehand."""
-    best = numbers(found, "hindsight_perplexity")
-    learned = numbers(found, "perplexity")
-    losses = [
-        learned[pair][row] / known - 1 for pair, rows in best.items() for row, known in rows.items()
-    ]
-    if not losses:
-        return ()
-    worst, least = minus(f"{max(losses):+.2%}"), minus(f"{min(losses):+.2%}")
-    return (
-        f"Weights learned online against the best fixed ones for the test text itself, fitted in "
-        f"hindsight: from {least} to {worst} of perplexity over all rows and cells that have both.",
-    )
+SHORT = {
+    "news-2007": "news 2007, unseen",
+    "news-2008": "",
+    "news-2011": "",
+    "wiki": "",
+    "books": "",
+}
+"""The texts of the README's table, and what they are called there."""
+
+
+def readme_grid(near: Found, far: Found) -> Grid:
+    """One training text, five test texts, online weights, and the paper's unbounded cache."""
+    pairs = [("news-2007", test) for test in SHORT]
+    found = Found("", {p: r for p, r in (near.cells | far.cells).items() if p in pairs})
+    theirs, ours = {**paper.TABLE2, **paper.TABLE3}, numbers(found, "perplexity")
+    lines = [Line("words scored", tuple(_words(found, pair, pairs) for pair in pairs))]
+    for row, title in TITLES.items():
+        if any(row in cell for cell in ours.values()):
+            lines.append(Line(title, tuple(_perplexity(ours.get(p, {}), row) for p in pairs)))
+    changes = (change(theirs[pair]["unbounded"], theirs[pair]["static"]) for pair in pairs)
+    entries = tuple(Entry(f"({each})") for each in changes)
+    lines.append(Line("the paper’s unbounded cache, on its texts", entries))
+    head = ("", *(title or spoken(test) for test, title in SHORT.items()))
+    return Grid("", head, (Part("", tuple(lines)),), notes(found))
 
 
 def seconds_grid(found: Found) -> Grid:
     """Table 4: seconds for 10 M words, and in brackets how many times those of static."""
     ours = {
-        pair: {name: value / found.cells[pair]["tokens"] * paper.TOKENS for name, value in rows}
-        for pair, cell in numbers(found, "seconds").items()
-        for rows in [cell.items()]
+        pair: {name: value * paper.TOKENS for name, value in cell.items()}
+        for pair, cell in numbers(found, "seconds_per_token").items()
     }
-    rows = [row for row in TITLES if any(row in cell for cell in paper.TABLE4.values())]
+    timed = [*paper.TABLE4.values(), *ours.values()]
+    rows = [row for row in TITLES if any(row in cell for cell in timed)]
     lines = [
         Line(spoken(pair[1]), (Entry(whose), *(_seconds(values.get(pair, {}), r) for r in rows)))
         for pair in _pairs(paper.TABLE4, found.cells)
@@ -114,14 +131,14 @@ def seconds_grid(found: Found) -> Grid:
     ]
     machines = {str(result.get("machine", "unknown")) for result in found.cells.values()}
     measured = (
-        f"Measured on {listed(machines)}, and scaled to {paper.TOKENS:,} words from those "
-        "actually read; the paper names no machine."
+        f"Measured on one core of {listed(machines)}, and scaled to {paper.TOKENS:,} words from "
+        "those actually read; the paper names no machine."
     )
     return Grid(
         f"Table 4. Seconds to read {paper.TOKENS:,} words",
         ("test text", "", *(TITLES[row] for row in rows)),
         (Part("", tuple(lines)),),
-        (*((measured,) if found.cells else ()), *notes(found)),
+        (*((measured, TIMED) if found.cells else ()), *notes(found)),
     )
 
 
@@ -178,6 +195,12 @@ def _perplexity(cell: Mapping[str, float], row: str) -> Entry:
     return Entry(f"{value:,.1f}", remark, best=len(cell) > 1 and value == min(cell.values()))
 
 
+def _words(found: Found, pair: Pair, pairs: Sequence[Pair]) -> Entry:
+    if pair in found.cells:
+        return Entry(f"{found.cells[pair]['tokens']:,}")
+    return Entry() if pair in pairs else Entry("")
+
+
 def _seconds(cell: Mapping[str, float], row: str) -> Entry:
     if row not in cell:
         return Entry()
@@ -193,31 +216,4 @@ def _pairs(*sources: Iterable[Pair]) -> list[Pair]:
     """Every pair that some source has, once, in the order of training and test domains."""
     return sorted(
         {pair for source in sources for pair in source}, key=lambda p: list(map(domain_order, p))
-    )
-
-
-def dynamic_grid(found: Found) -> Grid:
-    """One line a cell: perplexity and time of both, and what everything together saves."""
-    perplexity, seconds = numbers(found, "perplexity"), numbers(found, "seconds_per_token")
-    lines = []
-    for train, test in sorted(found.cells, key=lambda pair: (pair[0], domain_order(pair[1]))):
-        scored, took = perplexity[train, test], seconds[train, test]
-        if not {"dynamic", "full"} <= scored.keys() & took.keys():
-            continue
-        entries = (
-            Entry(spoken(test)),
-            Entry(f"{scored['dynamic']:,.1f}", best=scored["dynamic"] < scored["full"]),
-            Entry(f"{scored['full']:,.1f}", best=scored["full"] < scored["dynamic"]),
-            Entry(minus(f"{scored['full'] / scored['dynamic'] - 1:+.1%}")),
-            Entry(f"{1e6 * took['dynamic']:,.0f}"),
-            Entry(f"{1e6 * took['full']:,.0f}"),
-            Entry(f"{took['dynamic'] / took['full']:.1f}"),
-        )
-        lines.append(Line(spoken(train), entries))
-    both = (TITLES["dynamic"], TITLES["full"])
-    return Grid(
-        "All together against dynamic evaluation",
-        ("trained on", "tested on", *both, "change", *(f"µs, {name}" for name in both), "times"),
-        (Part("", tuple(lines)),),
-        notes(found),
     )

@@ -1,32 +1,9 @@
-// Lists of codes, exact search and votes for Python.
-#include <nanobind/stl/string.h>
-
-#include <cmath>
-
-#include "arrays.h"
-#include "exact.h"
-#include "merging.h"
+// Lists of codes for Python.
 #include "search.h"
+#include "voting_arguments.h"
 
 namespace unbounded {
 namespace {
-
-using std::to_string;
-using Keys = Arg<"keys", const float, 2>;
-using Queries = Arg<"queries", const float, 2>;
-using Words = Arg<"words", const int64_t, 1>;
-using Bounds = Arg<"low and high", const int64_t, 1>;
-using Squared = Arg<"squared", const float, 2>;
-using Trust = Arg<"trust", const double, 1>;
-
-// How neighbours vote: together, with so much trust in each kernel, or each by itself where there is none.
-Votes votes_of(bool gaussian, float sharpness, float bandwidth, int kernels, const Trust& trust) {
-  require(kernels > 0 && kernels <= 8 && sharpness > 0 && bandwidth >= 0, "no such kernel of votes");
-  require(trust.size() == 0 || trust.size() == size_t(kernels), "trust is not one number for each kernel");
-  return {gaussian, sharpness, bandwidth, kernels, trust.size() ? trust.data() : nullptr};
-}
-
-void require_k(int64_t k) { require(k > 0, "k is " + to_string(k) + "; a search needs at least 1 neighbour"); }
 
 void require_as_many(size_t words, size_t entries, const char* of) {
   require(words == entries, to_string(words) + " words for " + to_string(entries) + of);
@@ -112,6 +89,21 @@ class QuantizedLists {
       if (k) found.neighbours(squared.data(), positions.data());
     }
     return nb::make_tuple(squared, as_int64(positions));
+  }
+
+  // Neighbours of each row in no order: distances and entries.
+  nb::tuple unordered(const Queries& queries, int64_t k) {
+    require_keys(queries);
+    require_k(k);
+    const size_t n = queries.size(), most = size_t(std::min(k, lists.entries()));
+    auto squared = new_array<float>({n, most});
+    auto entries = new_array<uint32_t>({n, most});
+    if (n && most) {
+      nb::gil_scoped_release release;
+      Coded coded = encode(lists.quantizer(), queries.data(), n);
+      Search(lists, coded, int64_t(most), false, nullptr).unordered(squared.data(), entries.data());
+    }
+    return nb::make_tuple(squared, entries);
   }
 
   // Each kernel's probability of each word just before it came; then add the keys. Where it is not to
@@ -255,122 +247,9 @@ class QuantizedLists {
   nb::object adopted;  // kept alive: the first chunks may lie in it
 };
 
-Exact exact_of(const Queries& queries, const Keys& keys, const Bounds& low, const Bounds& high) {
-  require(queries.size(1) == keys.size(1),
-          "queries are " + to_string(queries.size(1)) + " wide, keys " + to_string(keys.size(1)));
-  require(low.size() == queries.size() && high.size() == queries.size(),
-          "low and high are not one number for each query");
-  for (size_t t = 0; t < queries.size(); ++t)
-    require(low[t] >= 0 && low[t] <= high[t] && high[t] <= int64_t(keys.size()), "a query sees keys that there are not");
-  return {queries.data(), queries.size(), keys.data(), queries.size(1), low.data(), high.data()};
-}
-
-nb::tuple exact_search(const Queries& queries, const Keys& keys, const Bounds& low, const Bounds& high, int64_t k) {
-  const Exact exact = exact_of(queries, keys, low, high);
-  require(k >= 0, "k is negative");
-  auto squared = new_array<float>({queries.size(), size_t(k)});
-  auto numbers = new_array<int64_t>({queries.size(), size_t(k)});
-  if (k) {
-    nb::gil_scoped_release release;
-    exact.neighbours(size_t(k), squared.data(), numbers.data());
-  }
-  return nb::make_tuple(squared, as_int64(numbers));
-}
-
-Numpy<double> exact_score(const Queries& queries, const Keys& keys, const Bounds& low, const Bounds& high, int64_t k,
-                          const Arg<"key_words", const int32_t, 1>& said, const Words& words, bool gaussian,
-                          float sharpness, float bandwidth, int kernels, const Trust& trust) {
-  const Exact exact = exact_of(queries, keys, low, high);
-  require(said.size() == keys.size() && words.size() == queries.size(), "words are not one for each key and query");
-  require_k(k);
-  const Votes votes = votes_of(gaussian, sharpness, bandwidth, kernels, trust);
-  auto shares = new_array<double>({queries.size(), votes.columns()});
-  nb::gil_scoped_release release;
-  exact.score(size_t(k), votes, said.data(), words.data(), shares.data());
-  return shares;
-}
-
-// What neighbours that were found elsewhere vote for; an infinite distance is nobody.
-Numpy<double> votes_for(const Squared& squared, const Arg<"words", const int64_t, 2>& words,
-                        const Arg<"targets", const int64_t, 1>& targets, bool gaussian, float sharpness,
-                        float bandwidth, int kernels, const Trust& trust) {
-  const size_t n = squared.size(), k = squared.size(1);
-  require(words.shape() == squared.shape() && targets.size() == n,
-          "words are not one for each neighbour, or targets for each row");
-  const Votes votes = votes_of(gaussian, sharpness, bandwidth, kernels, trust);
-  auto shares = new_array<double>({n, votes.columns()});
-  nb::gil_scoped_release release;
-  std::vector<uint32_t> bits, places;
-  std::vector<int64_t> voted;
-  for (size_t t = 0; t < n; ++t) {
-    bits.clear(), places.clear(), voted.clear();
-    uint32_t last = 0;
-    for (size_t i = 0; i < k; ++i) {
-      const float far = std::max(squared.row(t)[i], 0.0f);
-      if (!std::isfinite(far)) continue;
-      last = std::max(last, as_bits(far));
-      places.push_back(uint32_t(bits.size()) | (words.row(t)[i] == targets[t] ? kHit : 0));
-      bits.push_back(as_bits(far)), voted.push_back(words.row(t)[i]);
-    }
-    Ballot ballot{};
-    ballot.bits = bits.data(), ballot.positions = places.data(), ballot.count = bits.size();
-    ballot.last_bits = last, ballot.last_position = ~kHit;
-    ballot.own_words = voted.data(), ballot.target = targets[t];
-    count_votes(code_kernels(), votes, ballot, shares.data() + t * votes.columns());
-  }
-  return shares;
-}
-
-Numpy<double> mixed_weights(const Squared& squared, bool gaussian, float sharpness, float bandwidth, int kernels,
-                            const Trust& trust) {
-  const Votes votes = votes_of(gaussian, sharpness, bandwidth, kernels, trust);
-  require(votes.trust, "trust is needed, one number for each kernel");
-  const size_t k = squared.size(1);
-  auto mixed = new_array<double>({squared.size(), k});
-  nb::gil_scoped_release release;
-  for (size_t t = 0; t < squared.size(); ++t)
-    code_kernels().mix(votes, squared.row(t), k, mixed.data() + t * k);
-  return mixed;
-}
-
-// The word at each position, of which `oldest` is the first that is known; -1 where none is. Words
-// lie anywhere, and the loads do not wait for one another here.
-nb::object words_at(const Arg<"known", const int32_t, 1>& known, const Arg<"positions", const int64_t, 2>& positions,
-                    int64_t oldest) {
-  auto found = new_array<int64_t>({positions.size(0), positions.size(1)});
-  bool inside = true;
-  for (size_t i = 0; i < positions.size(0) * positions.size(1); ++i) {
-    const bool there = size_t(positions[i] - oldest) < known.size();
-    inside &= there || positions[i] == -1;
-    found.data()[i] = there ? known[positions[i] - oldest] : -1;
-  }
-  require(inside, "a position is none of the known words'");
-  return as_int64(found);
-}
-
-void merge_neighbors(const Squared& squared, const Arg<"positions", const int64_t, 2>& places,
-                     const Arg<"squared2", const float, 2>& squared2,
-                     const Arg<"entries", const uint32_t, 2>& entries, int64_t step, int64_t first,
-                     const Arg<"out", float, 2>& out, const Arg<"out positions", int64_t, 2>& out_places) {
-  const auto& shape = squared.shape();
-  require(places.shape() == shape && out.shape() == shape && out_places.shape() == shape &&
-              entries.shape() == squared2.shape() && squared2.size() == squared.size(),
-          "neighbors that are not of the same rows and columns");
-  nb::gil_scoped_release release;
-  for (size_t t = 0; t < out.size(); ++t)
-    merge({squared.row(t), places.row(t), out.size(1)}, {squared2.row(t), entries.row(t), squared2.size(1)}, step,
-          first, out.row(t), out_places.row(t));
-}
-
 }  // namespace
 
 void bind_datastore(nb::module_& m) {
-  m.def("exact_search", &exact_search);
-  m.def("exact_score", &exact_score);
-  m.def("words_at", &words_at);
-  m.def("mixed_weights", &mixed_weights);
-  m.def("count_votes", &votes_for);
-  m.def("merge_neighbors", &merge_neighbors);
   const auto arg = [](const char* name) { return nb::arg(name); };
   nb::class_<QuantizedLists>(m, "QuantizedLists", "Codes in inverted lists that are split as they grow.")
       .def(nb::init<const Arg<"mean", const float, 1>&, const Arg<"axes", const float, 2>&,
@@ -384,6 +263,7 @@ void bind_datastore(nb::module_& m) {
       .def("add", &QuantizedLists::add)
       .def("retag", &QuantizedLists::retag)
       .def("search", &QuantizedLists::search, arg("queries"), arg("k"), arg("own_past") = false)
+      .def("unordered", &QuantizedLists::unordered)
       .def("score", &QuantizedLists::score, arg("keys"), arg("words"), arg("known_words"), arg("k"), arg("gaussian"),
            arg("sharpness"), arg("bandwidth"), arg("kernels"), arg("trust"), arg("learn") = true)
       .def("state", &QuantizedLists::state)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "threads.h"
@@ -93,6 +94,48 @@ void Exact::score(size_t k, const Votes& votes, const int32_t* words, const int6
     }
     ballot.words = words + first, ballot.known = static_cast<int64_t>(m);
     ballot.target = targets[t];
+    count_votes(kernels, votes, ballot, shares + t * votes.columns());
+  });
+}
+
+void Exact::score(size_t k, const Votes& votes, const int32_t* words, const int64_t* targets,
+                  const Elsewhere& elsewhere, double* shares, float* furthest) const {
+  const auto& kernels = code_kernels();
+  size_t room = 16;
+  for (const auto& part : elsewhere.found) room += part.columns;
+  each([&](size_t t, int64_t first, const uint32_t* bits, size_t m) {
+    thread_local std::vector<uint32_t> all, places, kept_bits, kept_places;
+    thread_local std::vector<int32_t> said;
+    thread_local std::vector<int64_t> positions;
+    for (auto* each : {&all, &places, &kept_bits, &kept_places}) each->resize(std::max(each->size(), m + room));
+    said.resize(all.size()), positions.resize(all.size());
+    size_t n = 0;
+    for (const auto& part : elsewhere.found)
+      for (size_t i = t * part.columns; i < (t + 1) * part.columns; ++i, ++n) {
+        all[n] = as_bits(part.squared[i] + 0.0f);  // no minus
+        positions[n] = elsewhere.parts * part.entries[i] + static_cast<int64_t>(part.number);
+      }
+    for (size_t i = 0; i < m; ++i, ++n) all[n] = bits[i], positions[n] = elsewhere.keys + first + static_cast<int64_t>(i);
+    // Words lie anywhere, and the loads do not wait for one another here.
+    for (size_t i = 0; i < n; ++i) said[i] = words[positions[i]];
+    for (size_t i = 0; i < n; ++i) places[i] = static_cast<uint32_t>(i) | (said[i] == targets[t] ? kHit : 0);
+    const size_t there = kernels.count_below(all.data(), n, kInfinity), voting = std::min(k, there);
+    Ballot ballot{};
+    ballot.bits = kept_bits.data(), ballot.positions = kept_places.data(), ballot.last_position = ~kHit;
+    ballot.words = said.data(), ballot.known = static_cast<int64_t>(n), ballot.target = targets[t];
+    if (voting) {
+      const Last last = last_of(kernels, all.data(), places.data(), n, voting);
+      const size_t below = kernels.count_below(all.data(), n, last.bits);
+      // Of those as far as the last the older vote, wherever they were found.
+      std::vector<std::pair<int64_t, size_t>> as_far;
+      for (size_t i = 0; i < n; ++i)
+        if (all[i] == last.bits) as_far.emplace_back(positions[i], i);
+      std::sort(as_far.begin(), as_far.end());
+      for (size_t i = voting - below; i < as_far.size(); ++i) all[as_far[i].second] = kInfinity;
+      ballot.count = kernels.keep(all.data(), places.data(), n, 0, last.bits + 1, kept_bits.data(), kept_places.data());
+      ballot.last_bits = last.bits;
+    }
+    furthest[t] = there < k ? std::numeric_limits<float>::infinity() : as_float(ballot.last_bits);
     count_votes(kernels, votes, ballot, shares + t * votes.columns());
   });
 }

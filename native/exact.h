@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "votes.h"
 
@@ -20,6 +21,19 @@ KERNELS(ExactKernels, exact_kernels)
 
 inline const ExactKernels& exact_kernels() { return FOR_ISA(exact_kernels); }
 
+// What was found of earlier keys elsewhere, in parts: of each query so many in no order, and infinitely
+// far where there are fewer. Entry e of part p is at position parts * e + p; `keys` are those behind.
+struct Elsewhere {
+  struct Part {
+    const float* squared;
+    const uint32_t* entries;
+    size_t columns, number;
+  };
+  std::vector<Part> found;
+  int64_t parts;
+  int64_t keys;
+};
+
 // Queries, and keys of which query t sees those from low[t] to high[t] - 1.
 struct Exact {
   const float* queries;
@@ -35,6 +49,11 @@ struct Exact {
 
   // Each kernel's probability of each query's word; `words` are those of the keys.
   void score(size_t k, const Votes& votes, const int32_t* words, const int64_t* targets, double* shares) const;
+
+  // The same of the nearest here and elsewhere; `words` are those at all positions. `furthest` is told
+  // the distance of the last that votes, infinity where there are fewer than k.
+  void score(size_t k, const Votes& votes, const int32_t* words, const int64_t* targets, const Elsewhere& elsewhere,
+             double* shares, float* furthest) const;
 
  private:
   template <class Found>

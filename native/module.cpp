@@ -12,6 +12,7 @@ using namespace unbounded;
 
 namespace unbounded {
 void bind_datastore(nb::module_& m);
+void bind_exact(nb::module_& m);
 void bind_experts(nb::module_& m);
 void bind_network(nb::module_& m);
 }
@@ -34,6 +35,7 @@ NB_MODULE(_native, m) {
   m.def("stay_alone", &stay_alone, nb::arg("alone"), "Whether calls from this thread keep to it.");
   m.def("threads", &threads);
   bind_datastore(m);
+  bind_exact(m);
   bind_experts(m);
   bind_network(m);
 }

@@ -19,7 +19,7 @@ constexpr size_t kRoom = 2;
 // datastore one in so many entries: every query has lists of its own there, and to take these from
 // memory takes longer than to look at them, unless enough queries wait for each. Of a block too small
 // for that each thread takes an even part, if these are not too few.
-constexpr size_t kTogether = 512, kShared = 4096, kFewest = 64;
+constexpr size_t kTogether = 2048, kShared = 4096, kFewest = 64;
 
 // About so many entries a limit is guessed from.
 constexpr int64_t kSample = 1024;
@@ -326,6 +326,17 @@ void Search::neighbours(float* squared, int64_t* positions) const {
     for (int64_t i = 0; i < kept.count; ++i)
       packed[i] = uint64_t{kept.bits[i]} << 32 | (kept.positions[i] & ~kHit);
     write_nearest(packed, k_, 0, squared + t * k_, positions + t * k_);
+  });
+}
+
+void Search::unordered(float* squared, uint32_t* positions) const {
+  const auto& kernels = code_kernels();
+  each([&](size_t t, Kept& kept) {
+    if (kept.count > static_cast<int64_t>(k_)) narrow(kernels, kept, k_);
+    const size_t count = static_cast<size_t>(kept.count);
+    for (size_t i = 0; i < count; ++i) squared[t * k_ + i] = as_float(kept.bits[i]);
+    for (size_t i = 0; i < count; ++i) positions[t * k_ + i] = kept.positions[i] & ~kHit;
+    std::fill_n(squared + t * k_ + count, k_ - count, std::numeric_limits<float>::infinity());
   });
 }
 

@@ -26,6 +26,9 @@ class Search {
   // and positions, infinity and -1 where there are fewer.
   void neighbours(float* squared, int64_t* positions) const;
 
+  // The same in no order, which is faster.
+  void unordered(float* squared, uint32_t* positions) const;
+
   // Each kernel's probability of each query's word; nothing where nobody votes. `known` are the
   // words of the entries by position.
   void score(const Votes& votes, const int32_t* known, double* shares) const;

@@ -48,6 +48,7 @@ def toy() -> ToyModel:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--engine", help="where the shards of the service's memories lie")
     parser.addoption(
         "--torture", action="store_true", help="attack with all cases, not with a sample of them"
     )
@@ -65,6 +66,11 @@ def seed_for(config: pytest.Config, name: str) -> int:
     if config.getoption("--hypothesis-profile") == "ci" and not config.getoption("--torture"):
         return zlib.crc32(name.encode())
     return int(np.random.default_rng().integers(1 << 30))
+
+
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Bytes give a case no name: compressed ones hold the time, and processes would not agree."""
+    return argname if isinstance(val, bytes) else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -1,15 +1,11 @@
 """A network as small as the toy, but a real one: with a head and gradients."""
 
-from collections.abc import Callable, Mapping
 from functools import cache
-from itertools import pairwise
 
-import numpy as np
 import torch
 
 from tests.toy import ToyModel
 from tests.transformers_small import network
-from unbounded import _native
 from unbounded.experts import Adapted, Dynamic, DynamicHead, DynamicHeadConfig
 from unbounded.lm import (
     AdaptedConfig,
@@ -66,30 +62,6 @@ def dynamic(cell: str = "lstm") -> Dynamic:
 def small_transformer() -> TransformerModel:
     """As many pieces and units as the toy."""
     return TransformerModel(network("gpt2", TOY.base_size, width=TOY.width), 0, TransformerConfig())
-
-
-def assert_no_cut_changes_a_bit(
-    isa: str,
-    make: Callable[[], tuple[Callable[..., np.ndarray], Callable[[], Mapping[str, np.ndarray]]]],
-    hidden: np.ndarray,
-    words: np.ndarray,
-) -> None:
-    """Of 81 words' scores and of the state behind them; `make` gives what reads, and its state."""
-    before = _native.isa(), _native.threads()
-    _native.set_isa(isa)
-    try:
-        read, state = make()
-        probs, learned = read(hidden, words), state()
-        for threads, edges in ((1, [0, 1, 3, 3, 40, 81]), (3, [0, 81]), (3, [0, 7, 8, 81])):
-            _native.set_threads(threads)
-            read, state = make()
-            found = [read(hidden[a:b], words[a:b]) for a, b in pairwise(edges)]
-            np.testing.assert_array_equal(np.concatenate(found), probs)
-            for name, array in state().items():
-                np.testing.assert_array_equal(array, learned[name])
-    finally:
-        _native.set_isa(before[0])
-        _native.set_threads(before[1])
 
 
 def adapted_transformer() -> Adapted:

@@ -39,6 +39,7 @@ class QuantizedLists:
     def search(
         self, queries: np.ndarray, k: int, own_past: bool = ...
     ) -> tuple[np.ndarray, np.ndarray]: ...
+    def unordered(self, queries: np.ndarray, k: int, /) -> tuple[np.ndarray, np.ndarray]: ...
     def score(
         self,
         keys: np.ndarray,
@@ -92,17 +93,24 @@ def count_votes(
     trust: np.ndarray,
     /,
 ) -> np.ndarray: ...
-def merge_neighbors(
-    squared: np.ndarray,
-    positions: np.ndarray,
-    squared2: np.ndarray,
-    entries2: np.ndarray,
-    step: int,
-    first: int,
-    out: np.ndarray,
-    out_positions: np.ndarray,
+def merged_score(
+    queries: np.ndarray,
+    keys: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
+    k: int,
+    found: dict[int, tuple[np.ndarray, np.ndarray]],
+    parts: int,
+    entries: int,
+    known_words: np.ndarray,
+    words: np.ndarray,
+    gaussian: bool,
+    sharpness: float,
+    bandwidth: float,
+    kernels: int,
+    trust: np.ndarray,
     /,
-) -> None: ...
+) -> tuple[np.ndarray, np.ndarray]: ...
 def mixture_online(
     table: np.ndarray,
     by_rate: np.ndarray,

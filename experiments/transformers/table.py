@@ -7,7 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from unbounded.evaluation.tables import MISSING, change, markdown, plain
+from experiments.markup import markdown
+from unbounded.evaluation.tables import MISSING, change, plain
 
 RESULTS = Path(__file__).parents[1] / "results" / "transformers" / "cells.jsonl"
 

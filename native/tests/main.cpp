@@ -12,7 +12,6 @@
 #include "../exact.h"
 #include "../isa.h"
 #include "../lists.h"
-#include "../merging.h"
 #include "../mixture.h"
 #include "../network.h"
 #include "../ngram.h"
@@ -304,15 +303,24 @@ Result oov(size_t) {
   return result;
 }
 
-Result merging(size_t) {
-  const float near[] = {1, 3, INFINITY}, far[] = {1, 2, 3};
-  const int64_t places[] = {4, 9, -1};
-  const uint32_t entries[] = {1, 2, 3};
-  std::vector<float> out(3);
-  std::vector<int64_t> at(3);
+// What was found elsewhere counts as if it had been found here, and of those as far the older do.
+Result elsewhere(size_t) {
+  const float keys[] = {0, 1, 2, 2, 3, 5}, query[] = {0};
+  const int32_t words[] = {7, 8, 7, 8, 9, 7};
+  const int64_t target[] = {7}, none[] = {0}, all[] = {6}, two[] = {2};
   Result result;
-  merge({near, places, 3}, {far, entries, 3}, 2, 1, out.data(), at.data());
-  if (at != std::vector<int64_t>{3, 4, 5}) result.numbers.push_back(NAN);
+  for (size_t k : {1, 3, 4, 6, 9}) {
+    double here, merged;
+    float far;
+    Exact{query, 1, keys, 1, none, all}.score(k, Votes{true, 1, 0, 1, nullptr}, words, target, &here);
+    // The first four in two parts, in no order, and pads.
+    const float even[] = {INFINITY, 4, 0}, odd[] = {4, 1};
+    const uint32_t evens[] = {0, 1, 0}, odds[] = {1, 0};
+    const Elsewhere found{{{even, evens, 3, 0}, {odd, odds, 2, 1}}, 2, 4};
+    Exact{query, 1, keys + 4, 1, none, two}.score(k, Votes{true, 1, 0, 1, nullptr}, words, target, found, &merged, &far);
+    if (merged != here) result.numbers.push_back(NAN);
+    result.numbers.push_back(merged), result.numbers.push_back(k > 6 ? -1 : far);
+  }
   return result;
 }
 
@@ -336,7 +344,7 @@ struct Area {
 int main() {
   constexpr Area kAreas[] = {{"datastore", datastore, false}, {"exact", exact, true},       {"network", network, true},
                              {"softmax", softmax, true},      {"mixture", mixture, true},   {"ngram", ngram, true},
-                             {"spelling", spelling, true},    {"oov", oov, true},           {"merging", merging, true}};
+                             {"spelling", spelling, true},    {"oov", oov, true},           {"elsewhere", elsewhere, true}};
   constexpr size_t kWhole = 1 << 20;
   int passed = 0, failed = 0;
   auto check = [&](bool holds, const std::string& what) {

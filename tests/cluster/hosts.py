@@ -1,4 +1,4 @@
-"""Two hosts on this machine: network namespaces joined by a cable that can be pulled."""
+"""Hosts on this machine: network namespaces with cables that can be slow, lossy, or pulled."""
 
 import os
 import shutil
@@ -6,11 +6,13 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests.cluster.cables import MTU, Cable, Switch, plug
+from tests.cluster.nodes import SYSTEM
 
 PORT = 6379
 
@@ -20,20 +22,29 @@ class Host:
     """A namespace with an address of its own."""
 
     name: str
+    number: int
     address: str
     scratch: Path
+    switch: Switch
 
     def command(self, *words: object) -> list[str]:
         """A command that is run there."""
         return ["ip", "netns", "exec", self.name, *map(str, words)]
 
-    def run(self, *words: object) -> None:
-        """Run it, and wait."""
-        ran = subprocess.run(self.command(*words), capture_output=True, text=True, check=False)
+    def run(self, *words: object, **more: str) -> str:
+        """Run it with more in its environment, and wait; what it printed."""
+        ran = subprocess.run(
+            self.command(*words),
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, **more},
+        )
         assert ran.returncode == 0, ran.stdout + ran.stderr
+        return ran.stdout
 
-    def start_node(self, head: "Host | None" = None) -> None:
-        """Start a node of Ray, the head if there is none yet."""
+    def start_node(self, head: "Host | None" = None, **more: str) -> None:
+        """Start a node of Ray as docs/cluster.md does, the head if there is none yet."""
         words = ["--num-cpus", 1, "--object-store-memory", 100_000_000, "--disable-usage-stats"]
         words += ["--node-ip-address", self.address]
         if head is None:
@@ -41,7 +52,8 @@ class Host:
             words += ["--temp-dir", self.scratch]
         else:
             words += ["--address", f"{head.address}:{PORT}"]
-        self.run(sys.executable, "-m", "ray.scripts.scripts", "start", *words)
+        more |= {f"RAY_{name}": str(value) for name, value in SYSTEM.items()}
+        self.run(sys.executable, "-m", "ray.scripts.scripts", "start", *words, **more)
 
     def processes(self) -> list[int]:
         """Everything that runs there."""
@@ -58,9 +70,9 @@ class Host:
             except ProcessLookupError:
                 continue
 
-    def cable(self, state: str) -> None:
-        """Pull the cable (`down`), or plug it in (`up`)."""
-        self.run("ip", "link", "set", "cable", state)
+    def cable(self, **how: float) -> None:
+        """Have its cable slow, lossy, pulled (`up=False`), or as at first."""
+        self.switch.set(self.number, Cable(**how))  # type: ignore[arg-type]
 
 
 def _ip(*words: str) -> bool:
@@ -71,6 +83,8 @@ def why_not() -> str | None:
     """Why there can be no hosts here; None if there can."""
     if sys.platform != "linux" or shutil.which("ip") is None:
         return "network namespaces need Linux and iproute2"
+    if not os.access("/dev/net/tun", os.W_OK):
+        return "cables between hosts need /dev/net/tun, and root"
     name = f"unbounded-{os.getpid()}"
     if not _ip("netns", "add", name):
         return "network namespaces need root"
@@ -79,28 +93,25 @@ def why_not() -> str | None:
 
 
 @contextmanager
-def two_hosts() -> Iterator[tuple[Host, Host]]:
-    """Both with a node of one cluster; the first has the head."""
+def some_hosts(count: int) -> Iterator[list[Host]]:
+    """So many, each with a cable to one switch."""
     with tempfile.TemporaryDirectory(prefix="ray", dir="/tmp") as folder:
-        net = os.getpid() % 200
+        name, net = f"unbounded-{os.getpid()}", f"10.203.{os.getpid() % 200}"
+        devices = [f"ub{os.getpid()}-{n}" for n in range(1, count + 1)]
+        switch = Switch([plug(device) for device in devices])
         hosts = [
-            Host(f"unbounded-{os.getpid()}-{n}", f"10.203.{net}.{n}", Path(folder)) for n in (1, 2)
+            Host(f"{name}-{n}", n, f"{net}.{n}", Path(folder), switch) for n in range(1, count + 1)
         ]
         try:
-            for host in hosts:
+            for host, device in zip(hosts, devices, strict=True):
                 assert _ip("netns", "add", host.name)
+                assert _ip("link", "set", device, "netns", host.name, "name", "cable")
                 host.run("ip", "link", "set", "lo", "up")
-            ends = ["cable", "netns", hosts[0].name, "type", "veth", "peer", "name", "cable"]
-            assert _ip("link", "add", *ends, "netns", hosts[1].name)
-            for host in hosts:
                 host.run("ip", "address", "add", f"{host.address}/24", "dev", "cable")
-                host.cable("up")
-            hosts[0].start_node()
-            hosts[1].start_node(hosts[0])
-            # Ray passes over a node that is not ready yet.
-            time.sleep(5)
-            yield hosts[0], hosts[1]
+                host.run("ip", "link", "set", "cable", "mtu", MTU, "up")
+            yield hosts
         finally:
             for host in hosts:
                 host.kill()
                 _ip("netns", "del", host.name)
+            switch.close()

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from unittest.mock import patch
 
 from unbounded.cluster.on_ray import NAMESPACE
 
@@ -25,8 +26,13 @@ SYSTEM = {
 @contextmanager
 def cluster(nodes: int, *, port: int | None = None, join: bool = True) -> Iterator[Any]:
     """A head and so many nodes; this process joins as a reader does, or does not."""
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    with warnings.catch_warnings(), tempfile.TemporaryDirectory(prefix="ray", dir="/tmp") as folder:
+    # Its address is this machine's, and it has no token.
+    known = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled"}
+    with (
+        warnings.catch_warnings(),
+        patch.dict(os.environ, known),
+        tempfile.TemporaryDirectory(prefix="ray", dir="/tmp") as folder,
+    ):
         warnings.simplefilter("ignore")
         # Logs and sockets; it must be known before ray is imported.
         os.environ["RAY_TMPDIR"] = folder

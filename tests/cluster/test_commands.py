@@ -107,6 +107,16 @@ def test_one_reads_while_another_asks(place: Path, memory: Path, engine: str) ->
     assert reader.wait(timeout=120) == 0
 
 
+def test_a_cluster_without_a_token_is_refused(
+    memory: Path, engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if engine.startswith("ray://127."):
+        pytest.skip("this machine has no address that others could reach")
+    monkeypatch.delenv("RAY_AUTH_MODE")
+    told = "has no token: whoever can reach it can run programs on it"
+    assert_fails(["predict", memory, "the", "--engine", engine], told, run=process)
+
+
 def test_moved_forgotten_and_looked_after(place: Path, memory: Path, engine: str) -> None:
     wide, alone, on = place / "wide", place / "alone", ("--engine", engine)
     moved, there, gone, undone, back, well, table, compacted, stats = several(
@@ -142,8 +152,10 @@ def test_the_service_reads_asks_and_shows_each_shard(place: Path, engine: str) -
         assert found["words"][0]["word"] == "grass"
         assert found["words"][0]["sources"][0]["document"] == "zoo"
         text = client.ask("GET", "/metrics").text
+        identity = json.loads((root / "notes" / "format.json").read_text())["id"]
+        assert "notes" not in text
         for number in range(2):
-            names = f'{{memory="notes",shard="{number}"}}'
+            names = f'{{memory="{identity}",shard="{number}"}}'
             assert f"unbounded_shard_up{names} 1.0" in text
             assert f"unbounded_shard_entries{names} 864.0" in text
     assert json.loads((root / "notes" / "format.json").read_text())["shards"] == 2

@@ -10,11 +10,12 @@ import pytest
 
 import unbounded
 from tests.memory.failing import FailingDisk
-from tests.memory.texts import local_of, open_toy, some_text, state_of, toy_model
+from tests.memory.texts import open_toy, some_text, state_of, toy_model
 from unbounded.cluster import Here
 from unbounded.errors import EngineError, SettingError, StoreError, UnboundedError
 from unbounded.memory import Memory, checkpointing, opening
-from unbounded.memory.moving import move_memory
+from unbounded.memory.opening import move_memory
+from unbounded.store.backup import backup, restore
 from unbounded.store.disk import sealed, unsealed
 
 ENGINE = "here://local?shards=2"
@@ -25,7 +26,7 @@ def opened(folder: Path, engine: str = ENGINE, **more: Any) -> Memory:
 
 
 def shards_of(memory: Memory) -> Here:
-    shards = local_of(memory).shards
+    shards = memory.backend.shards
     assert shards is not None
     assert isinstance(shards.engine, Here)
     return shards.engine
@@ -148,6 +149,29 @@ def test_one_that_lost_its_states_too_says_to_open_it_again(folder: Path) -> Non
             memory.score("known1 known2")
     with opened(folder) as memory:
         assert len(memory) == entries
+
+
+def test_a_backup_needs_no_shards_and_is_restored_with_them(folder: Path, tmp_path: Path) -> None:
+    asked = "known1 new2 known3"
+    with opened(folder) as memory:
+        entries, expected = len(memory), memory.score(asked).prob.tolist()
+        # While it is open, and while shards are lost.
+        shutil.rmtree(folder / "shards" / "0001")
+        assert backup(folder, tmp_path / "copy").words == entries
+        memory.read(some_text(20, 7), "later")
+        later = len(memory)
+    assert not (tmp_path / "copy" / "shards").exists()
+    restore(tmp_path / "copy", tmp_path / "again")
+    for each in ("again", "copy"):
+        with opened(tmp_path / each) as memory:
+            assert len(memory) == entries
+            assert memory.score(asked).prob.tolist() == pytest.approx(expected)
+            assert memory.check(deep=True) == []
+    # The next one brings what has come since, onto what was opened meanwhile too.
+    assert backup(folder, tmp_path / "copy").words == later
+    with opened(tmp_path / "copy") as memory:
+        assert len(memory) == later
+        assert memory.check(deep=True) == []
 
 
 def test_where_it_lies_must_be_said_and_is_changed_by_moving(

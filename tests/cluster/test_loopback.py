@@ -1,4 +1,4 @@
-"""`ray://local` is for this machine: nobody else can reach it."""
+"""`ray://local` is for this machine: nobody else can reach it; it stays as long as its process."""
 
 import subprocess
 import sys
@@ -9,11 +9,15 @@ pytest.importorskip("ray")
 
 CHILD = """
 import os
+import threading
 from pathlib import Path
 from unbounded.cluster.engine import Address
 from unbounded.cluster.on_ray import connect, disconnect, ray_module
 
-connect(Address.parse("ray://local"))
+# In a thread that ends, as a service may: the cluster does not end with it.
+thread = threading.Thread(target=connect, args=[Address.parse("ray://local")])
+thread.start()
+thread.join()
 ray = ray_module()
 ray.get(ray.remote(lambda: 1).remote())
 

@@ -156,6 +156,42 @@ def test_what_was_expected_and_did_not_come_changes_nothing(tmp_path: Path) -> N
         same_all(*(memory.read(keys[rows], words[rows], 9) for memory in (plain, told)))
 
 
+@pytest.mark.parametrize("index", ["flat", "auto"])
+def test_what_is_asked_ahead_over_several_batches_is_the_same(tmp_path: Path, index: str) -> None:
+    """Shards have keys then that are not read yet; who is asked again is not to see them."""
+    keys, words = stream(1500)
+    if index == "flat":
+        # The nearest lie on one shard, so that it is asked again.
+        keys[::3] *= 0.01
+    plain, told = (spread(tmp_path / name, 3, index=index) for name in ("plain", "told"))
+    for start in range(0, 1500, 100):
+        rows = slice(start, start + 100)
+        told.prefetch(keys[rows][:90], 60)
+        same_all(*(memory.read(keys[rows], words[rows], 60) for memory in (plain, told)))
+    assert plain.asked_again == told.asked_again
+    assert (told.asked_again > 100) == (index == "flat")
+
+
+def test_what_was_asked_ahead_and_failed_is_taken_back(tmp_path: Path) -> None:
+    keys, words = stream(400)
+    engine, local = Dying(tmp_path, 2), Flat(WIDTH)
+    memory = Sharded(engine, WIDTH, Way(patience=0.05), [])
+    for each in (memory, local):
+        each.add(keys[:100], words[:100])
+    memory.state()
+    # Two batches ahead: of these keys, which never come.
+    memory.prefetch(keys[:90] + 5, 20)
+    same_all(memory.search(keys[:9], 20), local.search(keys[:9], 20))
+    memory.prefetch(keys[:90] + 5, 20)
+    for each in (memory, local):
+        each.add(keys[100:300], words[100:300])
+    same_all(memory.search(keys[:9], 20), local.search(keys[:9], 20))
+    memory.prefetch(keys[:90] + 5, 20)
+    again = spread(tmp_path, 2)
+    again.load([memory.state()])
+    same_all(again.search(keys[:9], 20), local.search(keys[:9], 20))
+
+
 def test_no_answer_depends_on_a_later_word(tmp_path: Path) -> None:
     keys, words = stream(90)
     other = keys.copy()
@@ -261,6 +297,7 @@ def test_whatever_shard_is_started_again_the_answers_are_the_same(
     for start in range(0, 500, 50):
         engine.dies[engine.calls + int(random.integers(1, 9))] = int(random.integers(3))
         rows = slice(start, start + 50)
+        memory.prefetch(keys[rows], 20)
         same_all(memory.read(keys[rows], words[rows], 20), local.read(keys[rows], words[rows], 20))
     assert [each.entries for each in memory.figures] == [160, 160, 160]
 
@@ -317,6 +354,6 @@ def test_without_a_shard_it_goes_on_and_tells_it_later(
 def test_shards_of_this_process_answer_in_the_order_of_calls(tmp_path: Path) -> None:
     engine = Here([shard_in(tmp_path, 0, 1)])
     keys, _ = stream(8)
-    first = engine.begin(0, Call(Shard.search, "a", 0, keys, 3))
+    first = engine.begin(0, Call(Shard.search, "a", 0, keys, 3, 0))
     engine.begin(0, Call(Shard.add, "a", 0, keys))
     assert first().squared.shape == (8, 0)

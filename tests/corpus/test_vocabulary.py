@@ -44,9 +44,9 @@ def test_a_lookup_teaches_nothing(base: list[str], asked: list[str]) -> None:
 def test_text_and_back_is_the_same_vocabulary(base: list[str], read: list[str]) -> None:
     vocabulary = Vocabulary(base)
     vocabulary.encode(read)
-    again = Vocabulary.from_text(vocabulary.to_text(), vocabulary.base_size)
+    again = Vocabulary.from_text(vocabulary.to_text())
     assert again.to_text() == vocabulary.to_text()
-    assert again.base_size == vocabulary.base_size
+    assert again.base_size == len(vocabulary)
 
 
 def test_counts_are_sorted_by_frequency_and_ties_keep_their_order() -> None:
@@ -96,11 +96,6 @@ def test_a_damaged_list_is_refused_in_one_line(text: str, found: str) -> None:
     with pytest.raises(CorpusError, match=found) as caught:
         Vocabulary.from_text(text)
     assert "\n" not in str(caught.value)
-
-
-def test_a_base_without_the_sentence_end_is_refused() -> None:
-    with pytest.raises(CorpusError, match="among its first 1 words"):
-        Vocabulary.from_text("a\n</s>\n", base_size=1)
 
 
 @pytest.mark.parametrize("ids", [[-1], [0, 1]])

@@ -1,27 +1,9 @@
-"""Tables on the pages of uses are those of the results that are there."""
+"""What the pages of uses say of their results is what those say."""
 
 import json
 from pathlib import Path
 
-import pytest
-
-from experiments import keystrokes, recognition
-
 ROOT = Path(__file__).parents[2]
-
-
-@pytest.mark.parametrize(
-    ("page", "result", "table"),
-    [
-        ("keyboards", "keystrokes", keystrokes.table),
-        ("recognition", "recognition", recognition.table),
-        ("recognition", "recognition", recognition.differences),
-    ],
-)
-def test_the_table_of_a_page_is_that_of_its_result(page: str, result: str, table: object) -> None:
-    found = json.loads((ROOT / "experiments" / "results" / f"{result}.json").read_text())
-    assert callable(table)
-    assert table(found) in (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
 
 
 def test_the_log_on_its_page_is_the_one_that_was_read() -> None:

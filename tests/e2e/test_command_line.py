@@ -67,15 +67,6 @@ def test_rows_that_learn_are_there_for_the_asking(place: Path) -> None:
     assert set(rows[-1]["weights"]) == {"dynamic", "uniform"}
 
 
-def test_block_1_and_block_512_are_the_same_to_six_digits(place: Path) -> None:
-    options = ("--index", "flat", "--tokens", 400, "--k", 64, "--window", 100, "--block")
-    one, many = (
-        [row["perplexity"] for row in evaluated(place, place / "test.txt", *options, block)["rows"]]
-        for block in (1, 512)
-    )
-    assert one == pytest.approx(many, rel=1e-6)
-
-
 def test_in_the_open_protocol_nothing_of_the_future_is_known(place: Path, tmp_path: Path) -> None:
     """A text that goes on with words never seen costs the same up to there, word by word."""
     text = (place / "test.txt").read_text()
@@ -219,12 +210,6 @@ def test_a_learning_rate_beyond_reason_is_one_line(place: Path, tmp_path: Path) 
     assert ran.returncode in (0, 1)
 
 
-def test_an_interrupted_training_is_resumed_by_name(place: Path, tmp_path: Path) -> None:
-    words = ["train", place / "train.txt", "--out", place / "model"]
-    assert_fails(words, "already holds a trained model")
-    assert_fails(["evaluate", tmp_path, place / "test.txt"], "is not a model")
-
-
 @pytest.mark.parametrize(
     ("content", "said"),
     [
@@ -242,13 +227,14 @@ def test_bad_text_is_one_line(place: Path, tmp_path: Path, content: bytes, said:
     assert not (tmp_path / "m").exists()
 
 
-def test_a_missing_text_a_folder_without_text_and_a_missing_model(
-    place: Path, tmp_path: Path
-) -> None:
+def test_what_is_not_there_or_there_already_is_one_line(place: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     assert_fails(["evaluate", place / "model", tmp_path / "nowhere.txt"], "nowhere.txt")
     assert_fails(["evaluate", place / "model", tmp_path / "empty"], "empty")
     assert_fails(["evaluate", tmp_path / "nowhere", place / "test.txt"], "does not exist")
+    assert_fails(["evaluate", tmp_path, place / "test.txt"], "is not a model")
+    train = ["train", place / "train.txt", "--out", place / "model"]
+    assert_fails(train, "already holds a trained model")
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from tests.small import adapted, dynamic, dynamic_head
 from tests.toy import ToyModel
 from unbounded.corpus import SENTENCE_END, Block, Vocabulary
 from unbounded.datastore import Flat
-from unbounded.evaluation.evaluation import Checkpoint, Evaluation
+from unbounded.evaluation.evaluation import Evaluation
 from unbounded.evaluation.rows import ScoredBlock, Watcher, experts_of, make_rows
 from unbounded.experts import Cache, Expert, NGram, Static, Uniform, Unigram
 from unbounded.mixture import Gated
@@ -94,7 +94,3 @@ class Keeper:
 
     def probs(self, row: str) -> np.ndarray:
         return np.concatenate([block.probs[row] for block in self.blocks])
-
-
-def tokens_of(checkpoints: Iterable[Checkpoint]) -> list[int]:
-    return [checkpoint.tokens for checkpoint in checkpoints]

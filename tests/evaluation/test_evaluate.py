@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from tests.lm.test_training import NETWORK
-from unbounded.corpus import Line, Reader, Tokenizer, demo_text, read_sentences
+from unbounded.corpus import Line, Reader, demo_text
 from unbounded.errors import SettingError
 from unbounded.evaluation.evaluate import EvaluationConfig, evaluate
 from unbounded.experts import NGram
-from unbounded.lm import Pretrained, TrainingConfig, load_model, train_model, training_text
+from unbounded.lm import Pretrained, TrainingConfig, train
 from unbounded.presets import MemoryConfig, build_online
 
 CONFIG = EvaluationConfig(rows=("static", "full"), memory=MemoryConfig(k=16), tokens=1_500)
@@ -27,11 +27,8 @@ def lines() -> list[Line]:
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory, lines: list[Line]) -> Pretrained:
-    folder, tokenizer = tmp_path_factory.mktemp("train_ngram") / "model", Tokenizer()
-    text = training_text(read_sentences(lines[:400], tokenizer), 6_000)
-    for _ in train_model(folder, text, tokenizer, NETWORK, TrainingConfig(epochs=1, streams=8)):
-        pass
-    return load_model(folder)
+    folder, config = tmp_path_factory.mktemp("evaluate"), TrainingConfig(epochs=1, streams=8)
+    return train(lines[:400], folder / "model", tokens=6_000, network=NETWORK, config=config)
 
 
 def test_a_text_is_a_path_several_a_reader_or_lines_and_a_model_its_folder(
@@ -110,13 +107,20 @@ def test_only_what_is_read_first_is_counted(model: Pretrained, lines: list[Line]
     assert (two - alone, all_five - alone) == (2, 4)
 
 
-def test_it_helps_near_the_training_text(model: Pretrained, lines: list[Line]) -> None:
-    with_text = evaluate(model, lines[400:], CONFIG)
-    without = evaluate(replace(model, text=None), lines[400:], CONFIG)
+def test_its_text_helps_near_it_and_a_model_without_says_so(
+    model: Pretrained, lines: list[Line]
+) -> None:
+    old = replace(model, text=None)
+    with_text, without = (evaluate(one, lines[400:], CONFIG) for one in (model, old))
     static, full = with_text.rows
     assert static.tally.perplexity == without.rows[0].tally.perplexity
     assert full.tally.perplexity < 0.98 * without.rows[1].tally.perplexity
     assert with_text.memory["train_ngram_bytes"] > with_text.memory["ngram_bytes"]
+    assert "train_ngram" not in without.rows[1].experts
+    assert [event for event in without.events if "no training text" in event] == without.events[:1]
+    assert not any("no training text" in event for event in with_text.events)
+    with pytest.raises(SettingError, match="needs the training text"):
+        build_online(old, 9_000, ["uniform", "train_ngram"], MemoryConfig())
 
 
 def test_strangers_are_read_by_their_characters_unless_told_otherwise(
@@ -131,15 +135,3 @@ def test_strangers_are_read_by_their_characters_unless_told_otherwise(
         replace(CONFIG, oov="letters")
     with pytest.raises(SettingError, match="use characters or unk"):
         build_online(model, 9_000, ["uniform"], MemoryConfig(), "letters")
-
-
-def test_a_model_without_its_text_goes_without_and_says_so(
-    model: Pretrained, lines: list[Line]
-) -> None:
-    old = replace(model, text=None)
-    found = evaluate(old, lines[400:], CONFIG)
-    assert "train_ngram" not in found.rows[1].experts
-    assert [event for event in found.events if "no training text" in event] == found.events[:1]
-    assert not any("no training text" in e for e in evaluate(model, lines[400:], CONFIG).events)
-    with pytest.raises(SettingError, match="needs the training text"):
-        build_online(old, 9_000, ["uniform", "train_ngram"], MemoryConfig())

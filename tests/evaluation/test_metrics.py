@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from experiments.compressors import written
 from tests.evaluation.stream import texts
 from unbounded.corpus import SENTENCE_END, Tokenizer
 from unbounded.evaluation.metrics import (
@@ -13,7 +14,6 @@ from unbounded.evaluation.metrics import (
     FrequencyBuckets,
     Tally,
     surprise,
-    written,
 )
 
 characters = Tokenizer().characters

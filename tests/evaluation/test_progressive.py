@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.evaluation.stream import (
+    FULL,
     ROWS,
     Keeper,
     block_of,
@@ -15,9 +16,9 @@ from tests.evaluation.stream import (
     new_model,
     some_words,
     texts,
-    tokens_of,
 )
-from unbounded.evaluation.evaluation import progressive
+from unbounded.errors import CorpusError
+from unbounded.evaluation.evaluation import Evaluation
 from unbounded.evaluation.metrics import FrequencyBuckets
 from unbounded.evaluation.rows import make_rows
 
@@ -81,7 +82,7 @@ def test_the_last_checkpoint_is_at_the_last_word(
     words: list[str], cuts: list[int], every: int
 ) -> None:
     evaluation = evaluate(words, ["static"], cuts, every)
-    found = tokens_of(evaluation.checkpoints)
+    found = [checkpoint.tokens for checkpoint in evaluation.checkpoints]
     assert found[-1] == len(words)
     assert found == sorted(set(found))
     ends = np.cumsum([len(block.words) for block in cut(words, cuts)])
@@ -107,9 +108,11 @@ def test_a_checkpoint_says_what_came_since_the_last_one_and_so_far() -> None:
 
 
 def test_an_empty_text_has_no_checkpoint() -> None:
-    rows = make_rows(["static"])
-    assert list(progressive(new_model(), [], rows, every=5)) == []
-    assert list(progressive(new_model(), [block_of([])], rows, every=5)) == []
+    for blocks in ([], [block_of([])]):
+        evaluation = Evaluation({}, FULL, make_rows(["static"]))
+        with pytest.raises(CorpusError, match="no words"):
+            evaluation.run(new_model(), blocks, every=5)
+        assert evaluation.checkpoints == []
 
 
 def test_a_rows_time_is_that_of_the_network_and_its_own_experts() -> None:
@@ -128,14 +131,7 @@ def test_a_rows_time_is_that_of_the_network_and_its_own_experts() -> None:
 def test_a_banding_that_has_counted_before_goes_on_counting() -> None:
     buckets, keeper = FrequencyBuckets(12), Keeper()
     buckets.bands(np.array([12, 12]))
-    list(
-        progressive(
-            new_model(["static"]),
-            [block_of(["new0", "known0", "new1"])],
-            make_rows(["static"]),
-            every=5,
-            watchers=[keeper],
-            buckets=buckets,
-        )
-    )
+    evaluation, words = Evaluation({}, FULL, make_rows(["static"])), ["new0", "known0", "new1"]
+    model, blocks = new_model(["static"]), [block_of(words)]
+    evaluation.run(model, blocks, every=5, watchers=[keeper], buckets=buckets)
     assert keeper.blocks[0].bands.tolist() == [5, 0, 3]

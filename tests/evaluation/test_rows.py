@@ -6,7 +6,6 @@ from tests.evaluation.stream import Keeper, evaluate, new_model, texts
 from unbounded.errors import SettingError
 from unbounded.evaluation.metrics import BANDS, surprise
 from unbounded.evaluation.rows import TITLES, Row, experts_of, make_rows
-from unbounded.mixture import Fixed, fit_weights
 from unbounded.presets import OFFLINE, experts_for
 from unbounded.presets import PRESETS as ROWS
 
@@ -31,18 +30,22 @@ def test_a_row_pays_for_the_frozen_network_only_if_it_uses_it() -> None:
     assert Row("full", counts, 5).parts == ("network", *counts)
 
 
-def test_under_the_open_protocol_only_the_uniform_is_replaced() -> None:
+def test_a_protocol_a_text_and_a_closed_vocabulary_change_no_more_than_they_must() -> None:
     for name, experts in ROWS.items():
         assert experts_for(name) == experts
+        # Without the training text only what read it is missing.
+        assert set(experts) - set(experts_for(name, text=False)) <= {"train_ngram"}
         if name in OFFLINE:
             continue
+        # Under the open protocol only the uniform is replaced.
         opened = experts_for(name, "open")
         assert opened[1] == "spelling"
         assert (opened[0], *opened[2:]) == (experts[0], *experts[2:])
     assert experts_of(make_rows(["full"], protocol="open")) == list(experts_for("full", "open"))
-
-
-def test_an_unknown_protocol_is_one_clear_line() -> None:
+    assert "train_ngram" not in experts_for("full", text=False)
+    # With a closed vocabulary the network alone is a model.
+    assert experts_for("static", closed=True) == ("static",)
+    assert experts_for("unbounded", "open", closed=True) == ROWS["unbounded"]
     with pytest.raises(SettingError, match="protocol 'closed' is unknown; use paper or open"):
         make_rows(["static"], protocol="closed")
 
@@ -78,25 +81,3 @@ def test_mean_weights_are_the_mean_of_the_weights_used() -> None:
     np.testing.assert_allclose(row.mean_weights, used.mean(axis=0))
     assert row.mean_weights.sum() == pytest.approx(1)
     assert Row("static", ROWS["static"]).mean_weights.tolist() == [0.0, 0.0]
-
-
-def test_fitting_fixes_the_weights_that_em_gives() -> None:
-    table = np.random.default_rng(1).random((50, 2))
-    row = Row("static", ROWS["static"])
-    row.fit(table)
-    assert isinstance(row.mixture, Fixed)
-    np.testing.assert_allclose(row.mixture.weights, fit_weights(table, prior=1.0))
-    row.mixture.score(table)
-    np.testing.assert_allclose(row.mixture.weights, fit_weights(table, prior=1.0))
-
-
-def test_without_the_training_text_only_what_read_it_is_missing() -> None:
-    for name in ROWS:
-        assert experts_for(name, text=True) == ROWS[name]
-        assert set(ROWS[name]) - set(experts_for(name, text=False)) <= {"train_ngram"}
-    assert "train_ngram" not in experts_for("full", text=False)
-
-
-def test_a_closed_vocabulary_needs_no_uniform_beside_the_network() -> None:
-    assert experts_for("static", closed=True) == ("static",)
-    assert experts_for("unbounded", "open", closed=True) == ROWS["unbounded"]

@@ -13,7 +13,7 @@ from tests.transformers_small import TEXT, pretrained
 from unbounded.corpus import SENTENCE_END, Line, Tokenizer, blocks, read_sentences
 from unbounded.evaluation.evaluate import EvaluationConfig
 from unbounded.evaluation.evaluate import evaluate as evaluate_text
-from unbounded.evaluation.evaluation import progressive
+from unbounded.evaluation.evaluation import Evaluation
 from unbounded.evaluation.metrics import surprise
 from unbounded.evaluation.report import text_table
 from unbounded.evaluation.rows import Gains, ScoredBlock, WordCount, make_rows
@@ -28,7 +28,7 @@ def scored(size: int, *watchers: Callable[[ScoredBlock], None]) -> None:
     rows = make_rows(["static", "unbounded"], closed=True)
     online = build_online(model, None, ["static", "uniform", "unbounded"], MemoryConfig())
     stream = blocks(read_sentences(LINES, model.tokenizer), size)
-    list(progressive(online, stream, rows, every=10**6, watchers=watchers))
+    Evaluation({}, 0, rows).run(online, stream, every=10**6, watchers=watchers)
 
 
 def test_gains_are_of_whole_words_however_the_stream_is_cut() -> None:

@@ -4,11 +4,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+from experiments.ladder import ladder_lines
+
 FACTORS = {"static": 1.0, "unigram": 0.9, "local": 0.8, "unbounded": 0.6, "full": 0.5}
 
 
 def rows_result(train: str, test: str, static: float = 200.0, **more: Any) -> dict[str, Any]:
-    """What `run_cell` gives: perplexity and seconds are simple shares and multiples."""
+    """What `read_cell` gives: perplexity and seconds are simple shares and multiples."""
     tokens = 1_000
     result = {
         "cell": {"train": train, "test": test, "tokens": tokens},
@@ -23,7 +25,7 @@ def rows_result(train: str, test: str, static: float = 200.0, **more: Any) -> di
                 "name": name,
                 "perplexity": static * factor,
                 "fixed_perplexity": static * factor * 1.1,
-                "seconds": 0.5 / factor,
+                "seconds_per_token": 0.0005 / factor,
             }
             for name, factor in FACTORS.items()
         ],
@@ -41,7 +43,7 @@ def rows_result(train: str, test: str, static: float = 200.0, **more: Any) -> di
 
 
 def neighbors_result(test: str, gain: float = 0.1) -> dict[str, Any]:
-    """What `run_neighbors` gives."""
+    """What `read_neighbors` gives."""
     return {
         "cell": {"train": "news-2007", "test": test},
         "training": {"tokens": 2_000, "epochs": 3},
@@ -60,7 +62,7 @@ def neighbors_result(test: str, gain: float = 0.1) -> dict[str, Any]:
 
 
 def vocabulary_result(test: str) -> dict[str, Any]:
-    """What `run_vocabulary` gives."""
+    """What `count_vocabulary` gives."""
     return {
         "cell": {"train": "news-2007", "test": test},
         "tokens": 1_000,
@@ -72,37 +74,35 @@ def vocabulary_result(test: str) -> dict[str, Any]:
 
 
 def bits_result(test: str, packed: float = 2.0) -> dict[str, Any]:
-    """What `run_compressors` gives."""
+    """What `read_instead` gives."""
     result = rows_result("news-2007", test)
     for row, bits in zip(result["rows"], (1.5, 1.4, 1.3, 1.2, 1.1), strict=True):
         row["bits_per_character"] = bits
-    names = ("bzip2 -9", "xz -9e")
-    return result | {
-        "protocol": "open",
-        "compressors": [{"name": name, "bits_per_character": packed} for name in names],
-    }
+    packers = [{"name": "xz -9e", "bits_per_character": packed, "seconds": 0.002, "memory": 7e6}]
+    return result | {"protocol": "open", "compressors": packers}
 
 
 def keep(folder: Path, name: str, *results: dict[str, Any]) -> Path:
-    """Lay results down as `run_experiment` does."""
+    """Lay results down as `run_all` does."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.jsonl"
     path.write_text("".join(json.dumps(result) + "\n" for result in results), encoding="utf-8")
     return path
 
 
-def dynamic_result(test: str, dynamic: float = 300.0, full: float = 200.0) -> dict[str, Any]:
-    """A cell of everything together against dynamic evaluation."""
-    made = {"static": (900.0, 4e-5), "dynamic": (dynamic, 2e-4), "full": (full, 1e-4)}
+def ladder_result(test: str, dropout: float = 0.2) -> dict[str, Any]:
+    """What a cell of the ladder gives: each line a tenth of the first lower than the one before."""
+    names = list(ladder_lines(dropout))
     rows = [
-        {"name": name, "perplexity": perplexity, "seconds_per_token": seconds}
-        for name, (perplexity, seconds) in made.items()
+        {"name": name, "perplexity": 100.0 - place, "fixed_perplexity": 200.0 - place}
+        for place, name in enumerate(names)
     ]
-    return rows_result("news-2007", test, rows=rows)
+    cell = {"train": "news-2007", "test": test, "tokens": 1_000, "dropout": dropout}
+    return rows_result("news-2007", test, rows=rows, cell=cell)
 
 
 def ablation_result(test: str) -> dict[str, Any]:
-    """What `run_ablation` gives: `full` is 100."""
+    """What `read_ablation` gives: `full` is 100."""
     without = {"unigram": 101.0, "both n-grams": 110.0, "weights that depend on the state": 102.5}
     seconds = {"unigram": 1e-6, "ngram": 2e-6, "train_ngram": 3e-6, "static": 1e-5}
     return rows_result("news-2007", test, without=without, seconds=seconds)
@@ -111,10 +111,10 @@ def ablation_result(test: str) -> dict[str, Any]:
 def keep_all(folder: Path) -> None:
     """Something of every table and figure, at the paper's scale."""
     keep(folder, "table1-paper", vocabulary_result("web"))
-    keep(folder, "table2-paper", rows_result("news-2007", "news-2008"))
+    keep(folder, "table2-paper", *(rows_result("news-2007", f"news-{y}") for y in (2008, 2009)))
     keep(folder, "table3-paper", rows_result("wiki", "books"), rows_result("news-2007", "wiki"))
-    keep(folder, "table4-paper", rows_result("news-2007", "web"))
-    keep(folder, "dynamic-paper", dynamic_result("wiki"))
+    keep(folder, "table4-paper", rows_result("news-2007", "wiki"))
+    keep(folder, "ladder-paper", *(ladder_result("wiki", dropout) for dropout in (0.0, 0.2)))
     keep(folder, "ablation-paper", ablation_result("web"))
-    keep(folder, "compressors-paper", bits_result("web"), bits_result("wiki", 0.5))
+    keep(folder, "instead-paper", bits_result("web"), bits_result("wiki", 0.5))
     keep(folder, "figure1-paper", neighbors_result("web"), neighbors_result("books", 0.2))

@@ -5,18 +5,20 @@ from xml.etree import ElementTree
 
 import pytest
 
+from experiments import charts
+from experiments.charts import reading_curves
 from experiments.contents import pictures
 from experiments.figures import (
     DOMAINS,
     LOOKS,
     by_neighbors,
     by_words,
-    draw_kernels,
     draw_neighbors,
     draw_words,
 )
 from experiments.results import Found, find_results
-from tests.experiments.made_up import keep, neighbors_result, rows_result
+from experiments.tables import TITLES
+from tests.experiments.made_up import keep, keep_all, neighbors_result, rows_result
 from unbounded.errors import MissingExtra
 from unbounded.evaluation.figures import write_figure
 
@@ -39,13 +41,13 @@ def test_there_is_a_line_a_domain_that_has_results(tmp_path: Path) -> None:
 
 def test_without_results_nothing_is_drawn(tmp_path: Path) -> None:
     none = find_results(tmp_path, "figure1", "paper")
-    assert draw_neighbors(none) is draw_kernels(none) is draw_words([none]) is None
-    assert pictures(tmp_path, "paper") == []
+    assert draw_neighbors(none) is draw_words([none]) is None
+    assert pictures(tmp_path) == []
 
 
 def test_a_point_of_figure_2_is_the_mean_over_the_latter_half_of_what_was_read() -> None:
     result = rows_result("news-2007", "web")
-    (curve,) = by_words([Found("table3", "paper", {("news-2007", "web"): result})])
+    (curve,) = by_words([Found("table3", {("news-2007", "web"): result})])
     nats = [math.log(a / b) for a, b in ((150, 180), (120, 170), (110, 160), (100, 150))]
     assert list(curve.x) == [
         400,
@@ -58,29 +60,52 @@ def test_a_point_of_figure_2_is_the_mean_over_the_latter_half_of_what_was_read()
     )
 
 
-def test_figure_2_takes_its_own_results_first_and_never_mixes_scales() -> None:
-    own, other = (rows_result("news-2007", test) for test in ("books", "web"))
-    own["fitted_on"] = 0
-    paper = [
-        Found("figure2", "paper", {("news-2007", "books"): own}),
-        Found("table3", "paper", {("news-2007", "books"): other, ("news-2007", "web"): other}),
-        Found("table2", "small", {("news-2007", "news-2008"): other}),
+def test_figure_2_takes_the_longest_curve_of_a_domain() -> None:
+    short, long = (rows_result("news-2007", "books") for _ in range(2))
+    long["curve"] = {name: values + values[-1:] for name, values in long["curve"].items()}
+    long["curve"]["tokens"][-1] = 2_000
+    # Fixed weights that were fitted elsewhere are no words of this text.
+    long["fitted_in"] = "news-2007"
+    found = [
+        Found("table3", {("news-2007", "books"): short, ("news-2007", "web"): short}),
+        Found("figure2", {("news-2007", "books"): long}),
     ]
-    curves = {curve.domain: curve for curve in by_words(paper)}
+    curves = {curve.domain: curve for curve in by_words(found)}
     assert list(curves) == ["web", "books"]
-    assert curves["books"].x[0] == 300
-    assert curves["web"].x[0] == 400
+    assert curves["books"].x[-1] == 2_000
+    assert curves["web"].x[-1] == 1_100
 
 
 def test_a_single_point_can_be_drawn(tmp_path: Path) -> None:
     result = rows_result("news-2007", "web")
     result["curve"] = {name: values[:1] for name, values in result["curve"].items()}
-    figure = draw_words([Found("table3", "paper", {("news-2007", "web"): result})])
+    figure = draw_words([Found("table3", {("news-2007", "web"): result})])
     ElementTree.parse(write_figure(figure, tmp_path / "one.svg"))
 
 
 def test_without_matplotlib_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    found = Found("figure1", "paper", {("news-2007", "web"): neighbors_result("web")})
+    found = Found("figure1", {("news-2007", "web"): neighbors_result("web")})
     with pytest.raises(MissingExtra, match=r"unbounded\[report\]"):
         draw_neighbors(found)
+
+
+def test_a_curve_of_perplexities_is_over_the_words_since_the_point_before() -> None:
+    curve = reading_curves(rows_result("news-2007", "web"))["unigram"]
+    assert curve[0] == [300, 600, 900, 1_000]
+    assert curve[1] == pytest.approx([180.0, 170.0, 160.0, 150.0])
+    assert reading_curves({}) == {}
+
+
+def test_every_picture_is_drawn_and_every_row_can_be_told_without_color(tmp_path: Path) -> None:
+    keep_all(tmp_path)
+    drawn = {picture.name: picture.draw() for picture in pictures(tmp_path)}
+    assert drawn.keys() == {
+        *("figure1", "figure2"),
+        *("reading-near", "reading-far", "costs", "ladder", "parts"),
+    }
+    for name, figure in drawn.items():
+        ElementTree.parse(write_figure(figure, tmp_path / f"{name}.svg"))
+    looks = list(charts.LOOKS.values())
+    assert len({(str(dashes), marker) for _, dashes, marker in looks}) == len(looks)
+    assert set(charts.LOOKS) == set(TITLES)

@@ -1,62 +1,36 @@
+"""Figure 1's reading: every word is remembered, some blocks are scored, and it can be resumed."""
+
+from pathlib import Path
+
 import numpy as np
-import pytest
 
-from experiments.neighbors import KEYS, Keys
-from tests.small import recurrent
-from tests.toy import ToyModel
-from unbounded.errors import SettingError
-from unbounded.experts.cache import unit_length
-from unbounded.lm import NetworkConfig, RecurrentModel
+from experiments.neighbors import ASKED, Nearest
+from unbounded.lm import load_model
 
-TEXT = np.arange(200) % 7
+WORDS = [f"w{(7 * i * i) % 41}" for i in range(900)]
 
 
-def lstm() -> RecurrentModel:
-    return recurrent(60, NetworkConfig(units=16, cutoffs=(5, 20)), seed=7)
+def test_scored_blocks_lie_evenly_and_remember_all_before() -> None:
+    model = load_model(Path("default"))
+    every, third = Nearest(model, 30_000, 1), Nearest(model, 30_000, 3)
+    for run in (every, third):
+        for start in range(0, 900, 100):
+            run.read(WORDS[start : start + 100])
+    assert every.to_json()["scored"] == 900
+    assert third.to_json()["scored"] == 300
+    assert third.to_json()["tokens"] == 900
+    assert third.to_json()["lines"].keys() == ASKED.keys()
 
 
-@pytest.mark.parametrize("name", KEYS)
-def test_the_key_of_a_step_is_known_before_its_word(name: str) -> None:
-    lm = lstm()
-    words = np.array([3, 1, 4, 1, 5])
-    first, state = lm.start()
-    hidden = np.concatenate([first, lm.advance(state, words)[0]])[:-1]
-    whole = Keys(name, lm, TEXT).of(hidden, words)
-    assert whole.shape == (5, Keys(name, lm, TEXT).width)
-    cut = Keys(name, lm, TEXT)
-    parts = [cut.of(hidden[a:b], words[a:b]) for a, b in ((0, 2), (2, 5))]
-    np.testing.assert_allclose(np.concatenate(parts), whole, rtol=1e-5, atol=1e-6)
-    changed = np.array([3, 1, 4, 1, 9])
-    np.testing.assert_array_equal(Keys(name, lm, TEXT).of(hidden, changed), whole)
-
-
-def test_the_cell_state_goes_with_the_hidden_state() -> None:
-    """h = o · tanh(c), with o between 0 and 1: so |h| < |tanh(c)|, and the signs agree."""
-    lm = lstm()
-    words = np.array([3, 1, 4])
-    first, state = lm.start()
-    hidden = np.concatenate([first, lm.advance(state, words)[0]])[:-1]
-    both = Keys("both", lm).of(hidden, words)
-    cells = both[:, lm.width :]
-    assert (np.abs(hidden) <= np.abs(np.tanh(cells)) + 1e-6).all()
-    assert (np.sign(hidden) == np.sign(cells)).all()
-
-
-def test_principal_axes_keep_the_distances_that_matter() -> None:
-    lm = lstm()
-    keys = Keys("pca", lm, TEXT)
-    assert keys.width == lm.width // 2
-    first, state = lm.start()
-    hidden = np.concatenate([first, lm.advance(state, TEXT)[0]])[:-1]
-    whole, half = unit_length(hidden), keys.of(hidden, TEXT)
-    kept = np.square(half - half[:1]).sum() / np.square(whole - whole[:1]).sum()
-    assert 0.9 < kept <= 1.001
-    with pytest.raises(SettingError, match="needs the training text"):
-        Keys("pca", lm)
-
-
-def test_a_network_without_a_cell_state_and_an_unknown_key_are_refused() -> None:
-    with pytest.raises(SettingError, match="needs an LSTM"):
-        Keys("cell", ToyModel(5, 3))
-    with pytest.raises(SettingError, match="unknown"):
-        Keys("soul", ToyModel(5, 3))
+def test_a_state_that_is_loaded_goes_on_with_the_same_digits() -> None:
+    model = load_model(Path("default"))
+    whole, first, then = (Nearest(model, 30_000, 2) for _ in range(3))
+    blocks = [WORDS[start : start + 100] for start in range(0, 900, 100)]
+    for block in blocks:
+        whole.read(block)
+    for block in blocks[:4]:
+        first.read(block)
+    then.load({name: np.array(array) for part in first.parts() for name, array in part.items()})
+    for block in blocks[4:]:
+        then.read(block)
+    assert then.to_json() == whole.to_json()

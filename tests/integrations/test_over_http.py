@@ -1,13 +1,11 @@
 """A service, asked for words that begin so, and audited as any OpenAI-compatible address is."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.commands import assert_fails, said
 from tests.integrations.small_model import TEXT, small_folder
 from tests.serve.running_service import Client, in_process
 from unbounded.errors import ModelError
@@ -35,37 +33,22 @@ def test_a_service_predicts_by_prefix_and_stands_an_audit(tmp_path: Path) -> Non
             Addressed(address, "nobody").score(["the", "cat"])
 
 
-def test_the_command_predicts_by_prefix(tmp_path: Path) -> None:
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
     (tmp_path / "text.txt").write_text("\n".join(TEXT), encoding="utf-8")
-    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    return tmp_path / "text.txt"
 
-    def said(*words: str) -> str:
-        command = [sys.executable, "-m", "unbounded", *words]
-        return subprocess.run(
-            command, cwd=tmp_path, env=env, capture_output=True, text=True, check=True
-        ).stdout
 
-    said("read", "memory", "text.txt", "--model", str(small_folder()))
-    found = said("predict", "memory", "the", "--prefix", "zor", "-n", "3", "--json", "-")
+def test_the_command_predicts_by_prefix(text: Path, tmp_path: Path) -> None:
+    said("read", tmp_path / "memory", text, "--model", small_folder())
+    found = said("predict", tmp_path / "memory", "the", "--prefix", "zor", "-n", 3, "--json", "-")
     assert [one["word"] for one in json.loads(found)["words"]] == ["zorble"]
 
 
-def test_keystrokes_are_a_figure_of_evaluate(tmp_path: Path) -> None:
-    (tmp_path / "text.txt").write_text("\n".join(TEXT), encoding="utf-8")
-    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-    command = [sys.executable, "-m", "unbounded", "evaluate", str(small_folder()), "text.txt"]
-    command += ["--rows", "static", "--keystrokes", "30"]
-    ran = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=True)
-    assert "keystrokes saved in 30 words, full: " in ran.stdout
-    figures = subprocess.run(
-        [*command, "--json", "-"], cwd=tmp_path, env=env, capture_output=True, text=True, check=True
-    ).stdout
-    saved = json.loads(figures)["keystrokes"]
+def test_keystrokes_are_a_figure_of_evaluate(text: Path) -> None:
+    evaluate, options = ("evaluate", small_folder()), ("--rows", "static", "--keystrokes", 30)
+    assert "keystrokes saved in 30 words, full: " in said(*evaluate, text, *options)
+    saved = json.loads(said(*evaluate, text, *options, "--json", "-"))["keystrokes"]
     assert saved["full"]["words"] == 30
     assert saved["full"]["saved_5"] >= saved["full"]["saved_1"] >= 0
-    command[-1:] = ["5"]
-    refused = subprocess.run(
-        [*command[:5], "-", *command[6:]], cwd=tmp_path, env=env, capture_output=True, text=True
-    )
-    assert refused.returncode == 1
-    assert "give --keystrokes a file" in refused.stderr
+    assert_fails([*evaluate, "-", *options], "give --keystrokes a file")

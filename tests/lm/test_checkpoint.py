@@ -27,10 +27,14 @@ def lay(files: dict[str, bytes], folder: Path) -> Path:
     return folder
 
 
-def test_a_model_folder_holds_arrays_json_and_text_only(trained: dict[str, bytes]) -> None:
+def test_a_model_folder_holds_arrays_json_and_text_only_and_the_words_of_its_training(
+    trained: dict[str, bytes], tmp_path: Path
+) -> None:
     assert trained.keys() == {CONFIG, WEIGHTS, VOCABULARY, CURVE, TEXT}
     json.loads(trained[CONFIG])
     trained[VOCABULARY].decode()
+    model = load_model(lay(trained, tmp_path / "whole"))
+    np.testing.assert_array_equal(model.text, cycle(1_500).words)
 
 
 def truncated(name: str) -> Callable[[dict[str, bytes]], dict[str, bytes]]:
@@ -91,22 +95,12 @@ def test_harm_to_any_file_is_one_clear_line(
     assert "\n" not in str(caught.value)
 
 
-def test_a_missing_folder_says_how_to_make_one(tmp_path: Path) -> None:
+def test_a_folder_that_is_missing_or_foreign_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="unbounded train"):
         load_model(tmp_path / "nowhere")
-
-
-def test_a_foreign_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("not a model")
     with pytest.raises(ModelError, match="is not a model"):
         load_model(tmp_path)
-
-
-def test_a_model_keeps_the_words_it_was_trained_on(
-    trained: dict[str, bytes], tmp_path: Path
-) -> None:
-    model = load_model(lay(trained, tmp_path / "whole"))
-    np.testing.assert_array_equal(model.text, cycle(1_500).words)
 
 
 def opened(folder: Path, text: TrainingText) -> Pretrained:
@@ -123,12 +117,8 @@ def test_the_text_may_be_left_out_and_is_put_back_by_who_knows_it(
 ) -> None:
     folder = lay(without(TEXT)(trained), tmp_path / "old")
     assert load_model(folder).text is None
-    np.testing.assert_array_equal(opened(folder, cycle(1_500)).text, cycle(1_500).words)
-    assert {file.name: file.read_bytes() for file in folder.iterdir()} == trained
-
-
-def test_another_text_is_not_put_there(trained: dict[str, bytes], tmp_path: Path) -> None:
-    folder = lay(without(TEXT)(trained), tmp_path / "old")
     with pytest.raises(ModelError, match="trained on another text"):
         opened(folder, cycle(2_000))
     assert not (folder / TEXT).exists()
+    np.testing.assert_array_equal(opened(folder, cycle(1_500)).text, cycle(1_500).words)
+    assert {file.name: file.read_bytes() for file in folder.iterdir()} == trained

@@ -64,18 +64,13 @@ def test_words_begin_after_spaces_and_between_letters_and_signs() -> None:
         *("unhappy", "naïve", "zebras", ",", "12", ".", "5", "(", "ok", ")"),
         *("", "then"),
     ]
-
-
-def test_a_space_of_its_own_belongs_to_what_follows() -> None:
-    pieces = ["Ġ", "1", "2", "Ġ", "x"]
-    assert PIECES.starts(pieces).tolist() == [0, 3]
+    # A space of its own belongs to what follows.
+    assert PIECES.starts(["Ġ", "1", "2", "Ġ", "x"]).tolist() == [0, 3]
 
 
 def test_pieces_are_shown_as_they_stand_in_a_text() -> None:
-    assert PIECES.shown("Ġcat") == "cat"
-    assert PIECES.shown("at") == "…at"
-    assert PIECES.shown(",") == ","
-    assert PIECES.shown("</s>") == "</s>"
+    pieces = ("Ġcat", "at", ",", "</s>")
+    assert [PIECES.shown(piece) for piece in pieces] == ["cat", "…at", ",", "</s>"]
 
 
 def test_a_tokenizer_of_another_network_is_refused() -> None:

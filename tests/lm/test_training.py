@@ -14,7 +14,10 @@ import torch
 
 from unbounded.corpus import Sentence, Tokenizer
 from unbounded.errors import ModelError, SettingError, TrainingError
+from unbounded.experts import DynamicHeadConfig
 from unbounded.lm import (
+    AdaptedConfig,
+    DynamicConfig,
     NetworkConfig,
     Pretrained,
     Progress,
@@ -222,6 +225,15 @@ def test_too_short_a_text_is_said() -> None:
         lambda: NetworkConfig(cutoffs=(40, 20)),
         lambda: NetworkConfig(cutoffs=()),
         lambda: NetworkConfig(cell="brain"),
+        lambda: AdaptedConfig(every=0),
+        lambda: AdaptedConfig(rank=0),
+        lambda: AdaptedConfig(calm=0.0),
+        lambda: DynamicConfig(segment=0),
+        lambda: DynamicConfig(learning_rate=0.0),
+        lambda: DynamicConfig(calm=-1.0),
+        lambda: DynamicHeadConfig(segment=0),
+        lambda: DynamicHeadConfig(rate=0.0),
+        lambda: DynamicHeadConfig(calm=math.nan),
     ],
 )
 def test_settings_out_of_range_are_refused(make: Callable[[], object]) -> None:
@@ -233,25 +245,16 @@ def sentences(*lines: str) -> list[Sentence]:
     return [Sentence((*line.split(), "</s>"), "text", n) for n, line in enumerate(lines, 1)]
 
 
-def test_the_words_after_the_training_words_validate() -> None:
+def test_the_words_after_the_training_words_validate_and_enter_no_vocabulary() -> None:
     text = training_text(sentences("b a b", "a b c d"), tokens=6)
     assert text.vocabulary.decode(text.words) == ["b", "a", "b", "</s>", "a", "b"]
     assert text.vocabulary.decode(np.arange(3)) == ["b", "a", "</s>"]
     assert text.counts.tolist() == [3, 2, 1]
     assert text.valid.tolist() == [-1, -1, 2]
-
-
-def test_validation_words_never_enter_the_vocabulary() -> None:
-    text = training_text(sentences("a b"), 10, sentences("c a"))
-    assert text.valid.tolist() == [-1, 0, 2]
-    assert len(text.vocabulary) == 3
-
-
-def test_a_short_text_gives_its_last_twentieth() -> None:
-    text = training_text(sentences(*["a b c"] * 10), tokens=1_000)
-    assert (len(text.words), len(text.valid)) == (38, 2)
-
-
-def test_nothing_to_train_on_is_said() -> None:
+    given = training_text(sentences("a b"), 10, sentences("c a"))
+    assert (given.valid.tolist(), len(given.vocabulary)) == ([-1, 0, 2], 3)
+    # A short text gives its last twentieth.
+    short = training_text(sentences(*["a b c"] * 10), tokens=1_000)
+    assert (len(short.words), len(short.valid)) == (38, 2)
     with pytest.raises(TrainingError, match="0 words to train on"):
         training_text(sentences(), 10)

@@ -9,7 +9,7 @@ from unbounded.cluster import sharded
 
 BOTH = {
     *("test_asking", "test_budget", "test_durable", "test_file_reading", "test_forgetting"),
-    *("test_pipe", "test_refusals", "test_undo"),
+    *("test_refusals", "test_undo"),
 }
 """Files whose memories are opened on disk alone, and with keys on three shards of this process."""
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.memory.texts import local_of, open_toy, some_text
+from tests.memory.texts import open_toy, some_text
 from unbounded.memory import Memory, checkpointing, local
 
 KINDS = ("read", "read", "read", "long", "snapshot", "forget", "undo", "compact")
@@ -62,7 +62,7 @@ def act(memory: Memory, kind: str, document: str) -> None:
     elif kind == "forget":
         memory.forget(document=document)
     elif kind == "snapshot":
-        local_of(memory).snapshot()
+        memory.backend.snapshot()
     elif kind == "undo":
         memory.undo()
     else:

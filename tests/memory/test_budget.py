@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.memory.texts import local_of, open_toy, some_text, state_of, store_of
+from tests.memory.texts import open_toy, some_text, state_of, store_of
 from unbounded.corpus import lines_of
 from unbounded.errors import SettingError, StoreError
 from unbounded.memory import Budget, budget, checkpointing
@@ -27,7 +27,7 @@ def test_a_memory_stays_under_its_budget_and_fits_its_journal(tmp_path: Path, po
         assert memory.stats()["forgotten"] == 0
         known = state_of(memory)
     with open_toy(tmp_path / "m") as memory:
-        assert local_of(memory).budget == limit
+        assert memory.backend.budget == limit
         assert state_of(memory) == known
 
 
@@ -56,14 +56,14 @@ def test_a_budget_stays_as_it_was_and_must_make_sense(tmp_path: Path) -> None:
     open_toy(tmp_path / "m", budget=Budget(2048)).close()
     with pytest.raises(SettingError, match="that stays"):
         open_toy(tmp_path / "m", budget=Budget(4096))
-    with pytest.raises(SettingError, match=r"at least 1,024"):
-        Budget(10)
-    with pytest.raises(SettingError, match="use age or surprise"):
-        Budget(2048, "whim")
-    with pytest.raises(SettingError, match="at least 16 MB"):
-        Budget(bytes=1_000)
-    with pytest.raises(SettingError, match="give entries or bytes"):
-        Budget()
+    for given, said in (
+        ((10,), "at least 1,024"),
+        ((2048, "whim"), "use age or surprise"),
+        ((None, "age", 1_000), "at least 16 MB"),
+        ((), "give entries or bytes"),
+    ):
+        with pytest.raises(SettingError, match=said):
+            Budget(*given)
     for wrong in ("", "much", "-5", "5T", "1e6", "NaN", "0"):
         with pytest.raises(SettingError, match=r"write 1M for entries|at least 1,024"):
             Budget.parse(wrong)
@@ -86,7 +86,7 @@ def test_a_memory_stays_under_its_budget_in_bytes(
         assert memory.check(deep=True) == []
         known = state_of(memory)
     with open_toy(tmp_path / "m") as memory:
-        assert (local_of(memory).budget, state_of(memory)) == (limit, known)
+        assert (memory.backend.budget, state_of(memory)) == (limit, known)
     with (
         open_toy(tmp_path / "n", budget=Budget(bytes=100_000)) as memory,
         pytest.raises(StoreError, match=r"has a budget of 100,000 bytes.*larger"),

@@ -12,7 +12,7 @@ import pytest
 
 from tests.memory import texts
 from tests.memory.failing import FailingDisk
-from tests.memory.texts import local_of, open_toy, saving_of, some_text, store_of
+from tests.memory.texts import open_toy, some_text, store_of
 from unbounded import presets
 from unbounded.datastore import IVFPQ, Auto
 from unbounded.errors import StoreError
@@ -51,7 +51,7 @@ def opened(folder: Path, **more: Any) -> Memory:
 
 def crash(memory: Memory) -> None:
     """What a crash leaves, but for what was being written just then."""
-    store_of(memory).checkpoints.reap(wait=True)
+    memory.backend.saving.reap(wait=True)
     store_of(memory).close()
 
 
@@ -67,7 +67,7 @@ def crashed(folder: Path, lines: int) -> dict[str, bytes]:
 def assert_little_is_read_again(folder: Path, known: dict[str, bytes]) -> None:
     with opened(folder, config=CODED) as memory:
         assert state_of(memory) == known
-        assert saving_of(memory).since < STEP + BLOCK
+        assert memory.backend.saving.since < STEP + BLOCK
         assert memory.check(deep=True) == []
 
 
@@ -84,7 +84,7 @@ def test_wherever_it_crashes_at_most_a_step_is_read_again(tmp_path: Path, index:
         assert memory.read(text, "a").prob.tolist() == probs
         crash(memory)
         memory = opened(tmp_path / "m", config=settings)
-        again.append(saving_of(memory).since)
+        again.append(memory.backend.saving.since)
     assert state_of(memory) == whole
     assert memory.check(deep=True) == []
     assert memory.events == []
@@ -108,7 +108,7 @@ def test_steps_lead_on_from_an_older_snapshot_if_the_newest_is_damaged(tmp_path:
     newest = snapshot_paths(tmp_path / "m", 1)[0]
     (newest / "manifest.json").write_text("{}")
     with opened(tmp_path / "m", config=CODED) as memory:
-        assert saving_of(memory).since < STEP + BLOCK
+        assert memory.backend.saving.since < STEP + BLOCK
         assert state_of(memory) == known
         memory.read(some_text(30, 1), "b")
         known = state_of(memory)
@@ -179,21 +179,21 @@ def test_neither_writer_nor_readers_wait_for_a_snapshot(tmp_path: Path) -> None:
     with opened(tmp_path / "m", config=CODED, disk=disk) as memory:
         disk.go_on.set()
         memory.read(some_text(60), "a")
-        store_of(memory).checkpoints.reap(wait=True)
-        local_of(memory).snapshot()
+        memory.backend.saving.reap(wait=True)
+        memory.backend.snapshot()
         disk.go_on.clear()
         disk.waits.clear()
         memory.read(some_text(150, 1), "b")
         assert disk.waits.wait(60)
-        assert store_of(memory).checkpoints.busy
+        assert memory.backend.saving.busy
         # It was begun long ago, and what came since is there all the same.
         with opened(tmp_path / "m", config=CODED, mode="read") as reader:
             assert state_of(reader) == state_of(memory)
-            assert saving_of(reader).since < STEP + BLOCK
+            assert reader.backend.saving.since < STEP + BLOCK
             memory.read("known1 known2", "c")
             assert reader.refresh() == 3
             assert reader.predict("known1").words == memory.predict("known1").words
-        assert store_of(memory).checkpoints.busy
+        assert memory.backend.saving.busy
         disk.go_on.set()
         known = state_of(memory)
     assert_little_is_read_again(tmp_path / "m", known)
@@ -206,12 +206,12 @@ def test_what_is_forgotten_or_compacted_meanwhile_is_in_no_snapshot_that_was_beg
     disk.go_on.set()
     with opened(tmp_path / "m", config=CODED, disk=disk) as memory:
         memory.read(some_text(60), "a")
-        local_of(memory).snapshot()
+        memory.backend.snapshot()
         memory.read(some_text(20, 1), "b")
-        store_of(memory).checkpoints.reap(wait=True)
+        memory.backend.saving.reap(wait=True)
         disk.go_on.clear()
         memory.read(some_text(150, 2, ["known1", "zebra"]), "zoo")
-        assert store_of(memory).checkpoints.busy
+        assert memory.backend.saving.busy
         threading.Timer(0.2, disk.go_on.set).start()
         memory.forget(document="zoo")
         for path in (tmp_path / "m").rglob("*"):
@@ -287,5 +287,5 @@ def test_a_step_too_long_for_a_record_is_a_snapshot_instead(
         crash(memory)
     with opened(tmp_path / "m") as memory:
         assert state_of(memory) == known
-        assert saving_of(memory).since < STEP + BLOCK
+        assert memory.backend.saving.since < STEP + BLOCK
         assert memory.check(deep=True) == []

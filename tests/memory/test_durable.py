@@ -12,9 +12,7 @@ from hypothesis import strategies as st
 from tests.memory.texts import (
     CONFIG,
     FIRST_EDITION,
-    local_of,
     open_toy,
-    saving_of,
     some_text,
     state_of,
     store_of,
@@ -44,7 +42,7 @@ def test_stopping_anywhere_and_going_on_equals_never_stopping(
     for text, stop, probs in zip(texts, stops, expected, strict=False):
         assert memory.read(text, "a").prob.tolist() == probs.tolist()
         if stop == "snapshot":
-            local_of(memory).snapshot()
+            memory.backend.snapshot()
         elif stop != "no":
             # A crash is what leaves no snapshot.
             (memory if stop == "close" else store_of(memory)).close()
@@ -64,12 +62,12 @@ def test_blocks_are_read_again_as_they_were_cut_and_snapshots_come_by_themselves
     memory = open_toy(tmp_path / "m", config=MemoryConfig(index="auto", k=8, window=16))
     memory.read(text, "a")
     known = state_of(memory)
-    store_of(memory).checkpoints.reap(wait=True)
+    memory.backend.saving.reap(wait=True)
     assert 1 <= len(snapshot_paths(tmp_path / "m", 1)) <= 2
     store_of(memory).close()
     again = open_toy(tmp_path / "m", config=None)
     assert state_of(again) == known
-    assert 0 < saving_of(again).since < 250
+    assert 0 < again.backend.saving.since < 250
     again.close()
     # From the very beginning it is the same.
     for path in snapshot_paths(tmp_path / "m", 1):
@@ -80,10 +78,10 @@ def test_blocks_are_read_again_as_they_were_cut_and_snapshots_come_by_themselves
 
 def test_a_memory_that_has_outgrown_its_full_vocabulary_widens_it(tmp_path: Path) -> None:
     with open_toy(tmp_path / "m", preset=FIRST_EDITION) as memory:
-        assert local_of(memory).learned.size == 32
+        assert memory.backend.learned.size == 32
         heard = memory.read("\n".join(f"word{i}" for i in range(400)), "a")
         assert (heard.prob > 0).all()
-        assert local_of(memory).learned.size == 1024
+        assert memory.backend.learned.size == 1024
         known = state_of(memory)
         probs = memory.online.predict().dense(1024)
         np.testing.assert_allclose(probs.sum(), 1, rtol=1e-9)
@@ -121,7 +119,7 @@ def test_what_was_set_aside_before_a_repair_is_not_taken_for_what_came_after(
     memory.read(some_text(9), "a", time=when)
     first, mark = store_of(memory).end, (tmp_path / "m" / "acknowledged").read_bytes()
     memory.read("secret1 secret2", "b", time=when)
-    local_of(memory).snapshot()
+    memory.backend.snapshot()
     store_of(memory).close()
     if advised:
         data = bytearray(store_of(memory).path.read_bytes())
@@ -145,19 +143,20 @@ def test_what_was_set_aside_before_a_repair_is_not_taken_for_what_came_after(
         assert state_of(memory) == state_of(other)
         assert "secret1" not in memory.online.vocabulary
         # The next one that is set aside takes their place.
-        local_of(memory).snapshot()
+        memory.backend.snapshot()
     with open_toy(tmp_path / "m") as memory:
         assert memory.events == []
 
 
-def test_what_is_set_aside_must_have_as_many_entries_as_the_ledger(tmp_path: Path) -> None:
+def test_what_is_set_aside_must_have_as_many_entries_as_the_ledger(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with open_toy(tmp_path / "m") as memory:
         memory.read(some_text(20), "a")
         known = state_of(memory)
-        store_of(memory).snapshot({**local_of(memory).learned.state(), **_fewer(memory)})
-        saving = local_of(memory).saving
-        assert saving is not None
-        saving.since = 0  # no delta leads on from it
+        fewer = {**memory.backend.learned.state(), **_fewer(memory)}
+        monkeypatch.setattr(memory.backend.learned, "state", lambda: fewer)
+        memory.backend.snapshot()
     with open_toy(tmp_path / "m") as memory:
         assert state_of(memory) == known
         assert any("entries where the journal has others" in event for event in memory.events)
@@ -167,7 +166,7 @@ def _fewer(memory: Memory) -> dict[str, np.ndarray]:
     """The state of a memory that has read less."""
     with open_toy(store_of(memory).folder.with_name("less")) as less:
         less.read("known1", "a")
-        return local_of(less).learned.state()
+        return less.backend.learned.state()
 
 
 def test_a_damaged_format_is_named(tmp_path: Path) -> None:
@@ -198,7 +197,7 @@ def test_check_compares_the_state_with_what_reading_again_gives(tmp_path: Path) 
     with open_toy(tmp_path / "m") as memory:
         memory.read(some_text(20), "a")
         assert memory.check(deep=True) == []
-        local_of(memory).learned.read(["known1"])
+        memory.backend.learned.read(["known1"])
         assert {"unbounded has seen", "cache_1024 has seen"} <= {
             " ".join(finding.what.split()[:3]) for finding in memory.check()
         }
@@ -215,12 +214,12 @@ def test_what_a_failure_while_learning_left_is_taken_back(
         def fail(words: object) -> None:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(local_of(memory).learned, "read", fail)
+        monkeypatch.setattr(memory.backend.learned, "read", fail)
         with pytest.raises(KeyboardInterrupt):
             memory.read("known3", "b")
         assert (store_of(memory).end, state_of(memory)) == (size, known)
         # Of lines that were given out one after another, the rest stays: it has to be opened again.
-        monkeypatch.setattr(local_of(memory).learned, "read", fail)
+        monkeypatch.setattr(memory.backend.learned, "read", fail)
         with pytest.raises(KeyboardInterrupt):
             list(memory.follow(lines_of("known3", "b", 1)))
         with pytest.raises(StoreError, match="open it again"):

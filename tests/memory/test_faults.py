@@ -10,7 +10,7 @@ import pytest
 
 from tests.conftest import Torture
 from tests.memory.failing import FailingDisk
-from tests.memory.texts import local_of, open_toy, some_text, state_of, store_of
+from tests.memory.texts import open_toy, some_text, state_of, store_of
 from unbounded.corpus import lines_of
 from unbounded.errors import StoreError
 from unbounded.memory import Memory, checkpointing, local
@@ -24,7 +24,7 @@ def live(folder: Path, disk: FailingDisk, done: list[str]) -> None:
         for name in ("a", "b"):
             memory.read(TEXTS[name], name)
             done.append(name)
-        local_of(memory).snapshot()
+        memory.backend.snapshot()
         memory.read(TEXTS["c"], "c")
         done.append("c")
         memory.forget(document="b")
@@ -173,7 +173,7 @@ def test_a_snapshot_that_could_not_be_written_is_said_and_costs_nothing(tmp_path
     with open_toy(tmp_path / "m", disk=disk) as memory:
         memory.read(TEXTS["a"], "a")
         disk.counts["replace"] = 10_000
-        local_of(memory).snapshot()
+        memory.backend.snapshot()
         assert ["could not be written" in event for event in memory.events] == [True]
         assert memory.check() == []
         memory.read(TEXTS["b"], "b")

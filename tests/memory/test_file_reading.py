@@ -9,14 +9,14 @@ import pytest
 from tests.memory.texts import open_toy, some_text, state_of
 from unbounded.corpus import Line, lines_of, read_sentences
 from unbounded.memory import Memory
-from unbounded.memory.file_reading import changes
-from unbounded.memory.rereading import FollowedAgain
+from unbounded.memory.file_reading import FollowedAgain, changes
+from unbounded.memory.log_contents import rows
 
 
 def texts_of(memory: Memory) -> dict[str, str]:
     """The words of each document."""
     found: dict[str, str] = {}
-    for words, documents, _, _ in memory.backend.rows():
+    for words, documents, _, _ in rows(memory.backend.store):
         for word, document in zip(words, documents, strict=True):
             found[document] = f"{found.get(document, '')} {word}".strip()
     return found

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.memory.texts import open_toy, saving_of, store_of
+from tests.memory.texts import open_toy, store_of
 from unbounded.store.layout import FORMAT
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -26,7 +26,7 @@ def test_a_golden_memory_opens_and_goes_on(tmp_path: Path, number: int, mode: st
         assert len(memory) == expected["entries"]
         assert [one.name for one in memory.documents()] == expected["documents"]
         assert [word for words in store_of(memory).replay() for word in words] == expected["text"]
-        assert saving_of(memory).since == (0 if renewed else 4)
+        assert memory.backend.saving.since == (0 if renewed else 4)
         heard = memory.score("known1 golden known7 never")
         np.testing.assert_allclose(heard.prob, expected["probs"], rtol=1e-6)
         assert [g.word for g in memory.predict("known2", 5).words] == expected["words"]

@@ -11,7 +11,7 @@ import pytest
 
 from tests.conftest import Torture
 from tests.memory.failing import FailingDisk, WatchedDisk
-from tests.memory.texts import local_of, open_toy, some_text, state_of
+from tests.memory.texts import open_toy, some_text, state_of
 from unbounded.errors import StoreError
 from unbounded.memory import Memory
 
@@ -83,7 +83,7 @@ def test_a_reader_in_another_process_always_sees_a_past_that_fits_together(tmp_p
         for seed in range(12):
             memory.read(some_text(5, seed), f"doc{seed}")
             if seed % 3 == 0:
-                local_of(memory).snapshot()
+                memory.backend.snapshot()
             if seed % 4 == 3:
                 memory.forget(document=f"doc{seed - 1}")
             if seed % 6 == 5:
@@ -131,7 +131,7 @@ def test_who_reads_or_views_is_answered_as_before_while_the_writer_forgets_and_c
 
     with open_toy(tmp_path / "m") as memory:
         memory.read(some_text(5), "a")
-        local_of(memory).snapshot()
+        memory.backend.snapshot()
         memory.read(some_text(5, 1), "b")
         with open_toy(tmp_path / "m", mode="read") as reader, memory.view() as view:
             before = answers(reader), answers(view)
@@ -150,7 +150,7 @@ def test_a_reader_may_not_write(tmp_path: Path) -> None:
             lambda: reader.read("known1"),
             lambda: reader.forget(last=1),
             reader.compact,
-            local_of(reader).snapshot,
+            reader.backend.snapshot,
         ):
             with pytest.raises(StoreError, match="opened for reading"):
                 write()
@@ -172,7 +172,7 @@ def test_a_reader_that_looked_before_a_block_was_taken_back_does_not_keep_it(
             assert reader.refresh() == 3
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(local_of(memory).learned, "read", fail)
+        monkeypatch.setattr(memory.backend.learned, "read", fail)
         with pytest.raises(KeyboardInterrupt):
             memory.read("known3 phantom", "b")
         # As long as what was taken back, so that nothing shows by length.
@@ -185,7 +185,7 @@ def test_a_reader_that_looked_before_a_block_was_taken_back_does_not_keep_it(
 
 def live(memory: Memory) -> None:
     memory.read(some_text(3, 1), "b")
-    local_of(memory).snapshot()
+    memory.backend.snapshot()
     memory.forget(document="b")
     memory.read(some_text(3, 2), "c")
     memory.compact()

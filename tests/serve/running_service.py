@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 import httpx2
 import uvicorn
 
+import unbounded
 from unbounded.lm import Pretrained
 from unbounded.serve.app import create_app, server_config
 from unbounded.serve.keys import Keys
@@ -29,6 +30,16 @@ SECRET = "wugglesecret"
 JSON = "Content-Type: application/json"
 CLIENTS: list[httpx2.Client] = []
 """Closed when all tests are done."""
+ENGINE: str | None = None
+"""Where the keys of all memories lie, if not in the process of the service."""
+BATCH = 16
+"""Words that shards are handed together; as it comes, the last thousand are on none."""
+COMMAND = f"""
+from unbounded.cli import main
+from unbounded.cluster import sharded
+sharded.BATCH = {BATCH}
+main()
+"""
 
 
 def sentences(count: int) -> str:
@@ -90,11 +101,16 @@ class Client:
                     yield data if data == "[DONE]" else json.loads(data)
 
 
+def opened(folder: Path, model: Pretrained | None = None) -> unbounded.Memory:
+    """A memory of a service, opened by the library."""
+    return unbounded.open(folder, model, engine=ENGINE)
+
+
 @contextmanager
 def in_thread(root: Path, model: Pretrained, **more: Any) -> Iterator[str]:
     """The address of a service in a thread, which stops as a signal would stop it."""
     root.mkdir(exist_ok=True)
-    app = create_app(root, model, observer=more.pop("observer", Observer(quiet=True)), **more)
+    app = create_app(root, model, **{"observer": Observer(quiet=True), "engine": ENGINE, **more})
     listening = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(server_config(app))
     died: list[BaseException] = []
@@ -157,8 +173,9 @@ def in_process(
 ) -> Iterator[Process]:
     """The installed command in a process of its own."""
     few = [] if descriptors is None else ["prlimit", "--nofile={}:{}".format(*descriptors)]
-    serve = ("python", "-m", "unbounded", "serve", root, "--model", model)
-    started = Process("", child(*few, *serve, "--port", "0", "--threads", "2", *more))
+    serve = ("python", "-c", COMMAND, "serve", root, "--model", model)
+    on = [] if ENGINE is None else ["--engine", ENGINE]
+    started = Process("", child(*few, *serve, "--port", "0", "--threads", "2", *on, *more))
     lines = started.child.stderr
     assert lines is not None
     reader = threading.Thread(target=lambda: started.said.extend(lines))

@@ -72,51 +72,32 @@ def test_echo_with_logprobs_scores_the_prompt(official: openai.OpenAI, address: 
     assert probs.token_logprobs == pytest.approx(logs, rel=1e-3)
 
 
-def test_the_likeliest_others_are_named(official: openai.OpenAI) -> None:
-    answer = official.completions.create(
-        model="zoo", prompt="The zorble ate", max_tokens=2, echo=True, logprobs=3, temperature=0
-    )
-    probs = answer.choices[0].logprobs
-    assert probs is not None
-    assert probs.tokens is not None
-    assert probs.token_logprobs is not None
-    tops = probs.top_logprobs or []
-    assert len(tops) == len(probs.tokens) == len(probs.token_logprobs) == 5
-    # The likeliest, and the one that stands there.
-    assert all(len(top) in (3, 4) for top in tops)
-    # Drawn at temperature zero: each is the likeliest.
-    for said, top in zip(probs.token_logprobs[3:], tops[3:], strict=True):
-        assert said == pytest.approx(max(top.values()))
-    assert tops[1][" zorble"] == pytest.approx(probs.token_logprobs[1], rel=1e-3)
-
-
-def test_tokens_are_among_the_likeliest_as_they_stand_in_the_text(official: openai.OpenAI) -> None:
+def test_the_likeliest_others_are_named_and_tokens_are_among_them(official: openai.OpenAI) -> None:
+    prompt = "The zorble ate the grass.\nIt slept, said Mr. Obama"
+    asked = {"model": "zoo", "prompt": prompt, "max_tokens": 12, "echo": True, "logprobs": 2}
     for temperature in (0, 2):
-        answer = official.completions.create(
-            model="zoo",
-            prompt="The zorble ate the grass.\nIt slept, said Mr. Obama",
-            max_tokens=12,
-            echo=True,
-            logprobs=2,
-            temperature=temperature,
-            seed=3,
-            stop="xyz",
-        )
-        probs = answer.choices[0].logprobs
-        assert probs is not None
-        for token, log_prob, top in zip(
-            probs.tokens or [], probs.token_logprobs or [], probs.top_logprobs or [], strict=True
-        ):
+        more = {"temperature": temperature, "seed": 3, "stop": "xyz"}
+        (choice,) = official.completions.create(**asked, **more).choices  # type: ignore[call-overload]
+        probs = choice.logprobs
+        assert "".join(probs.tokens) == choice.text
+        told = list(zip(probs.tokens, probs.token_logprobs, probs.top_logprobs, strict=True))
+        for token, log_prob, top in told:
+            # As they stand in the text: the likeliest, and the one that stands there.
             assert top[token] == pytest.approx(log_prob)
-        assert "".join(probs.tokens or []) == answer.choices[0].text
+            assert len(top) in (2, 3)
+        # Drawn at temperature zero: each is the likeliest.
+        for _, log_prob, top in told[-12:] if temperature == 0 else ():
+            assert log_prob == pytest.approx(max(top.values()))
 
 
 def test_the_best_of_some_are_answered(official: openai.OpenAI) -> None:
-    asked = {"model": "zoo", "prompt": ["The zorble", "America"], "max_tokens": 5, "seed": 1}
+    asked = {"model": "zoo", "prompt": ["The zorble", "America", ""], "max_tokens": 5, "seed": 1}
     every = official.completions.create(**asked, n=4, logprobs=0).choices  # type: ignore[call-overload]
     best = official.completions.create(**asked, n=2, best_of=4).choices  # type: ignore[call-overload]
-    assert [choice.index for choice in best] == [0, 1, 2, 3]
-    for first in (0, 1):
+    assert [choice.index for choice in every] == list(range(12))
+    assert len({choice.text for choice in every}) > 6
+    assert [choice.index for choice in best] == list(range(6))
+    for first in (0, 1, 2):
         four = sorted(every[4 * first :][:4], key=lambda one: -sum(one.logprobs.token_logprobs))
         assert [one.text for one in best[2 * first :][:2]] == [one.text for one in four[:2]]
 
@@ -139,14 +120,6 @@ def test_what_is_not_supported_is_refused_by_name(
         official.completions.create(model="zoo", prompt="x", **more)
     plain: dict[str, Any] = {"suffix": None, "presence_penalty": 0, "logit_bias": {}, "best_of": 1}
     official.completions.create(model="zoo", prompt="x", max_tokens=1, **plain)
-
-
-def test_several_prompts_and_choices(official: openai.OpenAI) -> None:
-    answer = official.completions.create(
-        model="zoo", prompt=["The zorble", "America", ""], max_tokens=3, n=2, seed=1
-    )
-    assert [choice.index for choice in answer.choices] == list(range(6))
-    assert len({choice.text for choice in answer.choices}) > 3
 
 
 def test_mistakes_are_told_as_the_client_knows_them(official: openai.OpenAI) -> None:

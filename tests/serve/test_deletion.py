@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-import unbounded
-from tests.serve.running_service import SECRET, Client, child, in_thread, on_disk
+from tests.serve import running_service
+from tests.serve.running_service import SECRET, Client, child, in_thread, on_disk, opened
 from unbounded.lm import Pretrained
 from unbounded.serve.registry import DELETED, delete_folder, finish_deletions
 
@@ -19,17 +19,18 @@ FORKS = """
 import os, sys
 from pathlib import Path
 import unbounded
+from unbounded.cluster import sharded
 from unbounded.memory import checkpointing
 from unbounded.serve.registry import delete_folder
 
-checkpointing.FEWEST_WORDS = 0
+ENGINE, sharded.BATCH, checkpointing.FEWEST_WORDS = eval(sys.argv[1]), 16, 0
 
 def delete(root):
     arm()
     delete_folder(root, "m")
 
 def forget(root):
-    with unbounded.open(root / "m") as memory:
+    with unbounded.open(root / "m", engine=ENGINE) as memory:
         arm()
         memory.forget(document="private")
         if memory.stats()["forgotten"]:
@@ -63,7 +64,7 @@ class Killer:
     """Has work done in a process that is killed at one of its steps."""
 
     def __init__(self) -> None:
-        self.process = child("python", "-c", FORKS)
+        self.process = child("python", "-c", FORKS, repr(running_service.ENGINE))
 
     def killed_at(self, work: str, step: int, root: Path) -> bool:
         """Whether it got so far that it was killed there."""
@@ -77,7 +78,7 @@ class Killer:
 
 
 @pytest.fixture(scope="module")
-def killer() -> Iterator[Killer]:
+def killer(place: None) -> Iterator[Killer]:
     killer = Killer()
     yield killer
     assert killer.process.communicate(timeout=30) == ("", "")
@@ -86,7 +87,7 @@ def killer() -> Iterator[Killer]:
 @pytest.fixture
 def filled(tmp_path: Path, model: Pretrained) -> Path:
     root = tmp_path / "root"
-    with unbounded.open(root / "m", model) as memory:
+    with opened(root / "m", model) as memory:
         memory.read("The zorble ate the grass.", "public")
         memory.read(f"Only ann says {SECRET}.", "private")
     assert on_disk(root)
@@ -135,15 +136,6 @@ def test_forgetting_that_was_killed_is_finished_when_it_is_asked_for_again(
     assert kills > 2
 
 
-def test_an_interrupted_deletion_goes_when_the_service_starts(
-    filled: Path, model: Pretrained
-) -> None:
-    (filled / "m").rename(filled / f"{DELETED}m-1")
-    with in_thread(filled, model) as url:
-        assert Client(url).get("/v1/memories") == {"memories": []}
-        assert not on_disk(filled)
-
-
 def test_what_could_not_be_taken_away_is_not_called_deleted(
     filled: Path, model: Pretrained, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -160,22 +152,20 @@ def test_what_could_not_be_taken_away_is_not_called_deleted(
             patch.setattr(os, "unlink", failing)
             assert client.refused(503, "DELETE", "/v1/memories/m") == "memory_unavailable"
         assert client.refused(404, "GET", "/v1/memories/m") == "no_memory"
-    with in_thread(filled, model):
+    assert list(filled.glob(f"{DELETED}*"))
+    with in_thread(filled, model) as url:
+        assert Client(url).get("/v1/memories") == {"memories": []}
         assert not on_disk(filled)
 
 
-@pytest.mark.parametrize("inside", [False, True])
-def test_a_link_is_not_called_deleted(
-    inside: bool, filled: Path, tmp_path: Path, model: Pretrained
+def test_a_memory_with_a_link_in_it_is_not_called_deleted(
+    filled: Path, tmp_path: Path, model: Pretrained
 ) -> None:
+    """A memory that is a link is in test_sentences.py."""
     elsewhere = tmp_path / "elsewhere"
-    if inside:
-        journal = next((filled / "m").glob("journal*"))
-        journal.rename(elsewhere)
-        journal.symlink_to(elsewhere)
-    else:
-        (filled / "m").rename(elsewhere)
-        (filled / "m").symlink_to(elsewhere)
+    journal = next((filled / "m").glob("journal*"))
+    journal.rename(elsewhere)
+    journal.symlink_to(elsewhere)
     with in_thread(filled, model) as url:
         client = Client(url)
         assert client.refused(409, "DELETE", "/v1/memories/m") == "is_link"
@@ -187,7 +177,7 @@ def test_a_memory_that_another_process_writes_is_not_deleted(
     filled: Path, model: Pretrained
 ) -> None:
     with in_thread(filled, model) as url:
-        with unbounded.open(filled / "m", model):
+        with opened(filled / "m", model):
             code = Client(url).refused(503, "DELETE", "/v1/memories/m")
         assert code == "memory_unavailable"
         Client(url).good("DELETE", "/v1/memories/m")

@@ -11,10 +11,10 @@ from pathlib import Path
 import httpx2
 import pytest
 
-import unbounded
 from benchmarks.serve import bench_serve
+from tests.serve import running_service
 from tests.serve.conftest import Run
-from tests.serve.running_service import ROOT, Client, in_process, in_thread, sentences
+from tests.serve.running_service import ROOT, Client, in_process, in_thread, opened, sentences
 from unbounded.lm import Pretrained
 from unbounded.serve.observing import Observer
 
@@ -58,14 +58,15 @@ def test_a_signal_ends_a_long_read_at_a_block_and_loses_nothing(
         assert process.child.wait(30) in (0, -signal.SIGTERM)
         reader.join()
         assert seen[-1].get("event") != "done"
-    with unbounded.open(root / "a") as memory:
+    with opened(root / "a") as memory:
         told = max(event.get("entries", 4) for event in seen)
         assert told <= len(memory) < 9000 * 12
         assert (len(memory) - 4) % 512 == 0
         assert memory.check(deep=True) == []
         assert memory.events == []
     # The memory knows its model.
-    printed = run("predict", root / "a", "sentence", "-n", 1, "--json", "-")[1]
+    engine = [] if running_service.ENGINE is None else ["--engine", running_service.ENGINE]
+    printed = run("predict", root / "a", "sentence", "-n", 1, "--json", "-", *engine)[1]
     assert len(json.loads(printed)["words"]) == 1
 
 

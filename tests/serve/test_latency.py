@@ -100,10 +100,12 @@ def largest(share: float) -> dict[str, tuple[str, str, Any, set[int]]]:
     }
 
 
-def send_all(service: Client, share: float) -> dict[str, float]:
-    """The longest that `/healthz` took while each was sent."""
+@pytest.mark.torture
+def test_health_is_told_while_the_most_is_asked_of_every_route(
+    service: Client, whole: bool
+) -> None:
     waited: dict[str, float] = {}
-    for name, (method, path, body, expected) in largest(share).items():
+    for name, (method, path, body, expected) in largest(1.0 if whole else 0.06).items():
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
         with watched(service.url) as seconds:
             kind = {"Content-Type": "application/json"}
@@ -112,13 +114,5 @@ def send_all(service: Client, share: float) -> dict[str, float]:
         waited[name] = max(seconds)
         for route in ("", "/documents"):
             service.get(f"/v1/memories/a{route}")
-    return waited
-
-
-@pytest.mark.torture
-def test_health_is_told_while_the_most_is_asked_of_every_route(
-    service: Client, whole: bool
-) -> None:
-    waited = send_all(service, share=1.0 if whole else 0.06)
     print(json.dumps(waited, indent=1))
     assert max(waited.values()) < CEILING, waited

@@ -91,7 +91,8 @@ def test_predicting_names_words_shares_and_passages(
     mine = direct.predict(QUESTION, 5, sources=2)
     assert [one["word"] for one in answer["words"]] == [guess.word for guess in mine.words]
     for one, guess in zip(answer["words"], mine.words, strict=True):
-        assert (one["prob"], one["shares"]) == (guess.prob, guess.shares)
+        assert one["prob"] == pytest.approx(guess.prob, rel=1e-9)
+        assert one["shares"] == pytest.approx(guess.shares, rel=1e-9)
         assert [s["text"] for s in one["sources"]] == [s.text for s in guess.sources]
     assert answer["words"][0]["word"] == "grass"
     assert answer["words"][0]["sources"][0]["document"] == "diary"
@@ -150,16 +151,6 @@ def test_forgetting_makes_it_as_if_never_read(client: Client) -> None:
     assert client.refused(422, "POST", f"{path}/forget", {}) == "bad_value"
 
 
-def test_memories_know_nothing_of_each_other(client: Client) -> None:
-    client.make("mine", TEXT * 3, "secret")
-    path = client.make("yours")
-    for verb, body in (("predict", {"text": QUESTION, "n": 100}), ("score", {"text": TEXT})):
-        assert "secret" not in client.ask("POST", f"{path}/{verb}", body).text
-    words = client.post(f"{path}/predict", text=QUESTION, n=100)["words"]
-    assert "zorble" not in {one["word"] for one in words}
-    assert client.get(path)["oov"] == 0
-
-
 def test_a_document_is_read_once_and_replaced_when_it_changes(client: Client) -> None:
     path = client.make("once")
     first = client.post(f"{path}/read", text="The zorble slept.\nIt snored.", document="diary")
@@ -184,6 +175,6 @@ def test_a_document_is_read_once_and_replaced_when_it_changes(client: Client) ->
 def test_a_picture_is_refused_as_it_is_everywhere(client: Client) -> None:
     path = client.make("pictures")
     jpeg = (b"\xff\xd8\xff\xe0 \x10JFIF" + bytes(range(1, 256)) * 9).decode(errors="replace")
-    for text in (jpeg, "%PDF-1.4 x"):
+    for text in (jpeg, "%PDF-1.4 x", "a " * 40_000 + "\0"):
         assert client.refused(422, "POST", f"{path}/read", {"text": text}) == "not_text"
     assert client.get(path)["entries"] == 0

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.chromium import CHROMIUM, NO_CHROMIUM
-from tests.serve.page_steps import TEXT, learn, nats, scored, start, type_text, until
+from tests.serve.page_steps import TEXT, drop, learn, nats, scored, start, type_text, until
 from tests.serve.running_service import Client, in_thread
 from unbounded.lm import Pretrained
 from unbounded.serve.keys import Keys
@@ -67,18 +67,10 @@ def test_a_word_is_learned_explained_forgotten_and_unknown_to_others(
     assert nats(page, "zorble") == pytest.approx(strange, abs=0.3)
 
 
-def test_a_dropped_file_is_read_to_the_end(page: Page, address: str, tmp_path: Path) -> None:
+def test_a_dropped_file_is_read_to_the_end(page: Page, address: str) -> None:
     start(page, address, "files")
     text = "\n".join(f"Sentence {n} is about the number {n % 7}." for n in range(300))
-    page.evaluate(
-        """text => {
-            const given = new DataTransfer();
-            given.items.add(new File([text], 'report.txt', {type: 'text/plain'}));
-            const drop = new DragEvent('drop', {dataTransfer: given, bubbles: true});
-            document.getElementById('editor').dispatchEvent(drop);
-        }""",
-        text,
-    )
+    drop(page, "report.txt", text.encode())
     expect(page.locator("#progress-label")).to_have_text("Read report.txt", timeout=60_000)
     assert page.locator("#progress").evaluate("bar => bar.value") == 1
     expect(page.locator("#documents")).to_contain_text("report.txt")

@@ -20,16 +20,7 @@ def test_a_dropped_picture_is_refused_in_one_line(page: Page, address: str) -> N
     drop(page, "cat.jpg", jpeg)
     expect(page.get_by_role("alert")).to_contain_text("cat.jpg is not text (it has NUL bytes)")
     expect(page.locator("#progress-box")).to_be_hidden()
-    # Without a NUL the service finds out; a real client would show the same line.
-    refused = Client(address).ask(
-        *("POST", "/v1/memories/pictures/read"),
-        {"text": jpeg.replace(b"\0", b"").decode(errors="replace"), "document": "cat"},
-    )
-    assert (refused.status_code, refused.json()["error"]["code"]) == (422, "not_text")
-    assert Client(address).get("/v1/memories/pictures")["entries"] == 0
-    late = {"text": "a " * 40_000 + "\0", "document": "late"}
-    read = "/v1/memories/pictures/read"
-    assert Client(address).refused(422, "POST", read, late) == "not_text"
+    # Without a NUL the service finds out: test_memories.py.
     drop(page, "fine.txt", "naïve café\n".encode())
     expect(page.locator("#progress-label")).to_have_text("Read fine.txt")
     expect(page.locator("#documents")).to_contain_text("fine.txt")

@@ -29,8 +29,8 @@ from tests.serve.running_service import (
     in_process,
     on_disk,
 )
+from unbounded.serve.guard import POLICY
 from unbounded.serve.keys import FILE, Keys
-from unbounded.serve.limits import POLICY
 
 SEEN = ("/healthz", "/readyz", "/metrics")
 BAD_NAMES = ["../up", "..", ".hidden", "a/b", "a\\b", "", "ä", "a b", "a..b", "a.", "x" * 65]

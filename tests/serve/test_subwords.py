@@ -13,7 +13,7 @@ TEXT = "The zorble ate the grass.\nA zorble ate the hay. 🦜\n"
 
 
 @pytest.fixture(scope="module")
-def model() -> Pretrained:
+def model(place: None) -> Pretrained:
     return pretrained()
 
 

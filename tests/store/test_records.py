@@ -38,6 +38,17 @@ def append(store: Store, text: str, document: str = "a", line: int = 1, time: fl
     store.append(words, [document], np.array([[0, line, len(words)]]), time)
 
 
+def two_blocks(folder: Path) -> tuple[Store, int]:
+    """What was acknowledged, and closed; where the first block ends."""
+    store = new_store(folder)
+    append(store, "one two three")
+    first = store.end
+    append(store, "four five")
+    store.sync()
+    store.close()
+    return store, first
+
+
 @given(words=words, time=st.floats(0, 1e10), lines=st.integers(1, 2**31 - 1))
 @settings(max_examples=50, deadline=None)
 def test_words_come_back_as_they_were(words: list[str], time: float, lines: int) -> None:
@@ -111,12 +122,7 @@ def test_a_reader_leaves_a_torn_tail_alone(tmp_path: Path) -> None:
 def test_every_flipped_bit_of_what_was_acknowledged_is_an_error_that_names_the_place(
     tmp_path: Path,
 ) -> None:
-    store = new_store(tmp_path / "m")
-    append(store, "one two three")
-    first = store.end
-    append(store, "four five")
-    store.sync()
-    store.close()
+    store, first = two_blocks(tmp_path / "m")
     whole = store.path.read_bytes()
     for at in range(len(whole)):
         damaged = bytearray(whole)
@@ -130,12 +136,7 @@ def test_every_flipped_bit_of_what_was_acknowledged_is_an_error_that_names_the_p
 
 
 def test_acknowledged_words_that_are_missing_are_an_error(tmp_path: Path) -> None:
-    store = new_store(tmp_path / "m")
-    append(store, "one two three")
-    first = store.end
-    append(store, "four five")
-    store.sync()
-    store.close()
+    store, first = two_blocks(tmp_path / "m")
     store.path.write_bytes(store.path.read_bytes()[:first])
     with pytest.raises(StoreError, match="a record that was acknowledged"):
         Store(tmp_path / "m", write=True)
@@ -147,16 +148,13 @@ def test_acknowledged_words_that_are_missing_are_an_error(tmp_path: Path) -> Non
 
 
 def test_a_damaged_mark_is_said_and_not_used(tmp_path: Path) -> None:
-    store = new_store(tmp_path / "m")
-    append(store, "one two three")
-    store.sync()
-    store.close()
+    two_blocks(tmp_path / "m")
     mark = bytearray((tmp_path / "m" / WATERMARK).read_bytes())
     mark[3] ^= 4
     (tmp_path / "m" / WATERMARK).write_bytes(mark)
     again = Store(tmp_path / "m", write=False)
     assert ["acknowledged" in event for event in again.events] == [True]
-    assert again.words(0, 9) == ["one", "two", "three"]
+    assert again.words(0, 9) == ["one", "two", "three", "four", "five"]
     again.close()
 
 

@@ -6,11 +6,10 @@ torch (docs/decisions.md). To import a module here is to add its verbs.
 
 from unbounded.cli import (  # noqa: F401
     ask_command,
-    audit_command,
     evaluate_command,
+    integrations_command,
     memory_command,
     read_command,
-    rescore_command,
     serve_command,
     train_command,
 )

@@ -156,7 +156,7 @@ def say_broken(damaged: Mapping[str, int]) -> None:
 
 
 class _Stopped(Exception):
-    """Ctrl-C, with what was kept and how to go on."""
+    """Ctrl-C, with what was kept and how to go on; typer would end the other without a word."""
 
 
 @contextmanager
@@ -196,7 +196,7 @@ def run(commands: typer.Typer | Callable[..., None], name: str) -> None:
         where = f"{error.filename}: " if error.filename else ""
         _fail(f"{where}{error.strerror or error}; choose another place, or make room there")
     except (KeyboardInterrupt, _Stopped) as stop:
-        say(f"stopped: {stop}" if isinstance(stop, _Stopped) else "stopped")
+        say(": ".join(["stopped", *stop.args]))
         raise SystemExit(130) from None
 
 
@@ -249,15 +249,14 @@ def opened(
         raise StoreError(f"{folder} is not a memory yet; read a text into it first")
     if new and model is None:
         say("no --model was given: the small default model, which comes with unbounded")
-    mode = "write" if write else "read"
-    given: dict[str, Any] = {"engine": engine, "mode": mode, "threads": threads, "say": say, **more}
     found: Path | Pretrained | None = model
     if device != "cpu":
         if model is None:
             raise SettingError("only a model of transformers has a device; name it: --model")
         found = unbounded.load(model, unbounded.TransformerConfig(device=device))
+    more |= {"engine": engine, "mode": "write" if write else "read", "threads": threads}
     with late_meter("reading again") as show:
-        memory = unbounded.open(folder, found, show=show, **given)
+        memory = unbounded.open(folder, found, say=say, show=show, **more)
     for event in memory.events:
         say(event)
     told = len(memory.events)

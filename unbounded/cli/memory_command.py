@@ -47,6 +47,9 @@ def stats(
     }
     lines = [f"{said:30}{found[name]:>16,}" for name, said in names.items() if name in found]
     lines += [f"  {name:28}{count:>16,}" for name, count in found.get("bytes_by_part", {}).items()]
+    if "shards" in found:
+        # By which /metrics calls it.
+        lines.append(f"{'id':30}{found['id']:>16}")
     for number, shard in enumerate(found.get("shards", [])):
         lines.append(
             f"  shard {number:<4}{shard['entries']:>16,} entries {shard['bytes']:>16,} bytes "
@@ -182,7 +185,7 @@ def export(
 ) -> None:
     """Write every word with its document, line and time to a table, by the file's ending."""
     check_targets(out)
-    from unbounded.memory.export import ENDINGS
+    from unbounded.memory.log_contents import ENDINGS
 
     check_ending(out, *ENDINGS)
     if str(out) == json_file == "-":
@@ -245,7 +248,7 @@ def move(
 
     The journal is copied and read again; begun again, it goes on. SOURCE stays as it is.
     """
-    from unbounded.memory.moving import move_memory
+    from unbounded.memory.opening import move_memory
 
     with late_meter("reading again") as show:
         moved = move_memory(source, target, engine, model, show)

@@ -233,7 +233,7 @@ class _Way:
         """Read standard input; each batch is durable before a word is said of it."""
         from unbounded.corpus import read_sentences
         from unbounded.corpus.reader import batches
-        from unbounded.memory.rereading import FollowedAgain
+        from unbounded.memory.file_reading import FollowedAgain
 
         name = document or "standard input"
         had = None

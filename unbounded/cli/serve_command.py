@@ -66,7 +66,7 @@ def serve(
     if engine is not None:
         Address.parse(engine)
     # Before the model is loaded: a refusal need not wait for that.
-    chosen_keys(root, host, without_keys=without_keys)
+    keys = chosen_keys(root, host, without_keys=without_keys)
     limits = Limits(body=max_body << 20, memories=max_memories, seconds=seconds, grace=grace)
     found = model or recorded_model(root) or DEFAULT
     run(
@@ -74,9 +74,9 @@ def serve(
         load_model(found, TransformerConfig(device=device)),
         host=host,
         port=port,
+        keys=keys,
         limits=limits,
         threads=threads,
-        without_keys=without_keys,
         hosts=allow_host or (),
         quiet=quiet,
         engine=engine,

@@ -154,6 +154,11 @@ class Address:
             return f"ray://{self.host}:{self.port}"
         return "here://local" if self.here else "ray://local"
 
+    @property
+    def loopback(self) -> bool:
+        """Whether nobody else can reach it."""
+        return self.host in (None, "localhost") or str(self.host).startswith("127.")
+
     def check(self, patience: float = 5.0) -> None:
         """Refuse a cluster that does not answer, at once instead of after minutes."""
         if self.host is None:

@@ -6,10 +6,13 @@ import os
 import shutil
 import socket
 import tempfile
+import threading
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any, final
 
 from unbounded.cluster.engine import Address, Call, Engine, Pending, T, failing
@@ -21,6 +24,8 @@ NAMESPACE = "unbounded"
 STORE_BYTES = 200_000_000
 """What `ray://local` may take for arrays on their way; a block's answers are a few megabytes."""
 
+INLINE = 100_000
+"""Bytes below which Ray sends an array with the call: to share it takes longer."""
 
 _joined: str | None = None
 """What this process has joined, if it was we who did it."""
@@ -54,14 +59,16 @@ def connect(address: Address) -> None:
             if address.host is None:
                 # Sockets lie in there, and a socket's path must be short.
                 place = tempfile.mkdtemp(prefix="ray-", dir="/tmp")
+                start = partial(
+                    ray.init,
+                    address="local",
+                    include_dashboard=False,
+                    object_store_memory=STORE_BYTES,
+                    _temp_dir=place,
+                    **quiet,
+                )
                 with _loopback():
-                    ray.init(
-                        address="local",
-                        include_dashboard=False,
-                        object_store_memory=STORE_BYTES,
-                        _temp_dir=place,
-                        **quiet,
-                    )
+                    _in_a_thread_that_stays(start)
                 atexit.register(_end, place)
             else:
                 ray.init(address=f"{address.host}:{address.port}", **quiet)
@@ -71,6 +78,28 @@ def connect(address: Address) -> None:
             f"node of it? 'ray start --address {address.host}:{address.port}' makes it one"
         ) from error
     _joined = str(address)
+
+
+def _in_a_thread_that_stays(start: Callable[[], object]) -> None:
+    """Start a node of this process: Linux ends it with the thread that started it.
+
+    So that must not be one of a pool, as a service has them, which end before the process does.
+    """
+    if threading.current_thread() is threading.main_thread():
+        start()
+        return
+    started: Future[object] = Future()
+
+    def run() -> None:
+        try:
+            started.set_result(start())
+        except BaseException as error:
+            started.set_exception(error)
+        else:
+            threading.Event().wait()
+
+    threading.Thread(target=run, name="node", daemon=True).start()
+    started.result()
 
 
 @contextmanager
@@ -86,12 +115,18 @@ def _loopback() -> Iterator[None]:
 
 
 def _show_token(address: Address) -> None:
-    """Join as `ray start --address` does: with this user's token, if the cluster wants one."""
+    """Join with this user's token; refuse a cluster without one, unless told not to."""
     with suppress(ImportError, AttributeError):
         from ray._private.authentication import authentication_token_setup as tokens
 
         # To show one where none is wanted is as bad: the cluster would be refused by us.
         if not _wants_token(address):
+            if not address.loopback and tokens.AUTH_MODE_ENV_VAR not in os.environ:
+                raise EngineError(
+                    f"{address} has no token: whoever can reach it can run programs on it; make "
+                    "one there with 'ray get-auth-token --generate' and start it again, or set "
+                    "RAY_AUTH_MODE=disabled here if its network is your own"
+                )
             return
         shown = tokens.maybe_enable_token_auth_if_token_available(warn_if_disabled=False)
         if not shown or _wants_token(address):
@@ -194,9 +229,9 @@ class OnRay(Engine):
         return NodeAffinitySchedulingStrategy(alive[shard % len(alive)]["NodeID"], soft=False)
 
     def share(self, array: Any) -> Any:
-        """A reference into the engine's shared memory."""
+        """A reference into the engine's shared memory, or what is small as it is."""
         self._check_node()
-        return self._ray.put(array)
+        return array if array.nbytes < INLINE else self._ray.put(array)
 
     def _check_node(self) -> None:
         """Refuse to put an array where no node is any more: Ray would end this process."""

@@ -37,7 +37,7 @@ _NAME = re.compile(r"[0-9a-f]{16}-\d+")
 
 
 class Found(NamedTuple):
-    """What a shard found, nearest first, by its own numbers."""
+    """What a shard found, in no order, by its own numbers."""
 
     squared: np.ndarray
     entries: np.ndarray
@@ -97,12 +97,16 @@ class Shard:
         """What a datastore takes in memory."""
         return self._held[name].store.bytes if name in self._held else 0
 
-    def search(self, name: str, entries: int, queries: Hidden, k: int) -> Found:
-        """The min(k, entries) nearest entries of each query."""
+    def search(self, name: str, entries: int, queries: Hidden, k: int, within: int) -> Found:
+        """The min(k, within) nearest of each query among the first so many entries."""
         store = self._of(name, entries).store
-        found = store.search(queries, k)
-        places = found.positions.astype(np.uint32)
-        return Found(found.squared, places, not store.events)
+        later = entries - within
+        squared, numbers = store.unordered(queries, k + later)
+        if later:
+            squared[numbers >= within] = np.inf
+            nearest = np.lexsort((numbers, squared), axis=1)[:, : min(k, within)]
+            squared, numbers = (np.take_along_axis(each, nearest, 1) for each in (squared, numbers))
+        return Found(squared, numbers, not store.events)
 
     def save(self, name: str, entries: int, state: str) -> int:
         """Write a datastore under the name of a state; its checksum. Durable when it returns."""

@@ -6,6 +6,7 @@ import time
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -72,6 +73,7 @@ class ShardedKeys:
         """How many were handed on."""
         self.saved = Saved("", 0, (0,) * engine.count)
         self._unsaved: list[Hidden] = []
+        self._save_at = SAVED
         self._adding: list[Pending[int] | None] = [None] * engine.count
         self._bytes = [0] * engine.count
         # When shards that are left out are tried again, and how long that will be then.
@@ -96,9 +98,9 @@ class ShardedKeys:
         entries = self.entries if entries is None else entries
         return max(0, -(-(entries - shard) // self.engine.count))
 
-    def search(self, shard: int, queries: Any, k: int) -> Call[Found]:
-        """The call that asks a shard."""
-        return Call(Shard.search, self.id, self.held(shard), queries, k)
+    def search(self, shard: int, entries: int, queries: Any, k: int) -> Call[Found]:
+        """The call that asks a shard for neighbors among the first so many entries of all."""
+        return Call(Shard.search, self.id, self.held(shard), queries, k, self.held(shard, entries))
 
     def begin(self, shard: int, call: Call[T]) -> Pending[T] | None:
         """Begin a call, and do not wait; None if the shard is left out."""
@@ -110,20 +112,30 @@ class ShardedKeys:
         for shard in range(self.engine.count):
             # One batch is on its way, and not more.
             if (before := self._adding[shard]) is not None:
-                self._bytes[shard] = self.answer(shard, Call(Shard.size, self.id), before) or 0
+                size = partial(Call, Shard.size, self.id)
+                self._bytes[shard] = self.answer(shard, size, before) or 0
             self._adding[shard] = self.begin(shard, self._adds(shard, self.entries, keys))
         self._unsaved.append(keys)
         self.entries += len(keys)
-        if len(self._unsaved) % SAVED == 0:
-            try:
-                self.save()
-            except (StoreError, EngineError) as error:
-                self._way.say(str(error))
         if sum(each.nbytes for each in self._unsaved) > self._way.limit:
             raise EngineError(
                 f"{self._way.limit:,} bytes wait for shards that are unavailable or have no room; "
                 "the journal has everything: bring them back, and open the memory again"
             )
+
+    def take_back(self, entries: int) -> None:
+        """Have so many entries, as before others were handed on; shards notice, and load again."""
+        while self.entries > entries:
+            self.entries -= len(self._unsaved.pop())
+
+    def save_many(self) -> None:
+        """Save if much is unsaved; what goes wrong is only said, for it can be tried again."""
+        if len(self._unsaved) >= self._save_at:
+            self._save_at = len(self._unsaved) + SAVED
+            try:
+                self.save()
+            except (StoreError, EngineError) as error:
+                self._way.say(str(error))
 
     def _adds(self, shard: int, first: int, keys: Hidden) -> Call[int]:
         count = self.engine.count
@@ -136,13 +148,10 @@ class ShardedKeys:
             return
         self._check_all_there()
         name = f"{self.id}-{self.entries}"
-        shards = range(self.engine.count)
-        calls = [Call(Shard.save, self.id, self.held(shard), name) for shard in shards]
-        begun = [self.begin(shard, calls[shard]) for shard in shards]
-        sums = [self.answer(shard, calls[shard], begun[shard]) for shard in shards]
+        sums = self._every(lambda shard: Call(Shard.save, self.id, self.held(shard), name))
         self._check_all_there()
         self.saved = Saved(name, self.entries, tuple(int(each or 0) for each in sums))
-        self._unsaved = []
+        self._unsaved, self._save_at = [], SAVED
 
     def _check_all_there(self) -> None:
         if self._away:
@@ -154,25 +163,33 @@ class ShardedKeys:
     def load(self, saved: Saved) -> None:
         """Have what was saved; only if there is nothing yet."""
         self.saved, self.entries = saved, saved.entries
-        shards = range(self.engine.count)
-        begun = [self.begin(shard, self._loads(shard)) for shard in shards]
-        for shard in shards:
-            self._bytes[shard] = self.answer(shard, self._loads(shard), begun[shard]) or 0
+        self._bytes = [each or 0 for each in self._every(self._loads)]
 
     def _loads(self, shard: int) -> Call[int]:
         return Call(Shard.load, self.id, self.saved.name, self.saved.checksums[shard])
 
+    def _every(self, call: Callable[[int], Call[T]]) -> list[T | None]:
+        """What all shards answer, each to a call of its own; None of those that are left out."""
+        shards = range(self.engine.count)
+        begun = [self.begin(shard, call(shard)) for shard in shards]
+        return [self.answer(shard, partial(call, shard), begun[shard]) for shard in shards]
+
     # Shards that are unavailable.
 
-    def answer(self, shard: int, call: Call[T], begun: Pending[T] | None = None) -> T | None:
-        """What a shard answers once it has all that it should; None if it is left out."""
+    def answer(
+        self, shard: int, call: Callable[[], Call[T]], begun: Pending[T] | None = None
+    ) -> T | None:
+        """What a shard answers once it has all that it should; None if it is left out.
+
+        What was `begun` is called anew if it fails, when the shard may have got more.
+        """
         deadline = time.monotonic() + self._way.patience
-        begun = begun or self.begin(shard, call)
+        begun = begun or self.begin(shard, call())
         while shard not in self._away:
             try:
                 if begun is None:
                     self._tell(shard)
-                    begun = self.engine.begin(shard, call)
+                    begun = self.engine.begin(shard, call())
                 return begun()
             except Unavailable as error:
                 begun = None

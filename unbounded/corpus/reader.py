@@ -172,7 +172,6 @@ class Reader:
             yield number, "".join(parts).removesuffix("\r")
 
     def _texts(self, source: Source) -> Iterator[str]:
-        """Decode as the bytes come."""
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
         seen = 0
         held = b""

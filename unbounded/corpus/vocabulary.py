@@ -42,8 +42,8 @@ class Vocabulary:
         return cls(sorted(counts, key=counts.__getitem__, reverse=True))
 
     @classmethod
-    def from_text(cls, text: str, base_size: int | None = None) -> "Vocabulary":
-        """Read back what `to_text` wrote; all words are base words unless `base_size` says less."""
+    def from_text(cls, text: str) -> "Vocabulary":
+        """Read back what `to_text` wrote; all words are base words."""
         words = text.removesuffix("\n").split("\n")
         if len(set(words)) < len(words):
             ((twice, _),) = Counter(words).most_common(1)
@@ -51,15 +51,12 @@ class Vocabulary:
                 f"the vocabulary has the word {twice!r} twice; each line must hold a new word; "
                 "restore the file from where it was saved"
             )
-        base_size = len(words) if base_size is None else base_size
-        if SENTENCE_END not in words[:base_size]:
+        if SENTENCE_END not in words:
             raise CorpusError(
-                f"the vocabulary has no {SENTENCE_END!r} among its first {base_size} words; "
+                f"the vocabulary has no {SENTENCE_END!r} among its {len(words)} words; "
                 "one must end each sentence; restore the file from where it was saved"
             )
-        vocabulary = cls(words[:base_size])
-        vocabulary.encode(words[base_size:])
-        return vocabulary
+        return cls(words)
 
     def to_text(self) -> str:
         """Give one word a line, in the order of the ids."""

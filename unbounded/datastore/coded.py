@@ -97,6 +97,14 @@ class Coded(Datastore):
         squared, positions = self._codes.search(queries, checked_k(k))
         return Neighbors(squared, words_at(self.words, positions, 0), positions)
 
+    def unordered(self, queries: Hidden, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Distances and numbers of the same entries, in no order, which is faster."""
+        if not isinstance(self._codes, QuantizedLists):
+            found = self.search(queries, k)
+            return found.squared, found.positions.astype(np.uint32)
+        queries = checked_keys(queries, self.width, "queries")
+        return self._codes.unordered(queries, checked_k(k))
+
     def read(self, keys: Hidden, words: Ids, k: int) -> Neighbors:
         """Search for each pair and then add it, as if one at a time."""
         keys, words = checked_pairs(keys, words, self.width)

@@ -91,6 +91,11 @@ class Flat(Datastore):
         found = _native.exact_search(queries, self.keys, *every, min(checked_k(k), len(self)))
         return self._neighbors(*found)
 
+    def unordered(self, queries: Hidden, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Distances and numbers of the same entries, in no order."""
+        found = self.search(queries, k)
+        return found.squared, found.positions.astype(np.uint32)
+
     def search_block(self, keys: Hidden, words: Ids, k: int) -> Neighbors:
         """What `read` would find; nothing is added."""
         keys, words = checked_pairs(keys, words, self.width)

@@ -89,15 +89,83 @@ def evaluate(
     """
     if not isinstance(model, Pretrained):
         model = load_model(model)
+    _check_texts(model, config, validate is not None, first is not None)
+    kept, closed = model.text is not None, model.lm.closed
+    rows = make_rows(config.rows, model.lm.width, config.protocol, text=kept, closed=closed)
+    experts, met, both = experts_of(rows), model.vocabulary.copy(), config.mixture == "both"
     with ExitStack() as stack:
 
-        def lines(given: Text, tokens: int | None) -> Iterable[Line]:
-            return stack.enter_context(readable_twice(given, model.tokenizer, tokens))
+        def words(given: Text, tokens: int | None) -> _Words:
+            lines = stack.enter_context(readable_twice(given, model.tokenizer, tokens))
+            return _Words(model, lines, tokens, config.block)
 
-        text = lines(text, config.tokens)
-        validate = None if validate is None else lines(validate, config.tokens)
-        first = None if first is None else lines(first, config.first_tokens or config.tokens)
-        return _evaluate(model, text, config, validate, first, watchers, progress, datastore)
+        scored = words(text, config.tokens)
+        tuning = None if validate is None else words(validate, config.tokens)
+        before = None if first is None else words(first, config.first_tokens or config.tokens)
+        total = scored.count(met)
+        for other in (tuning, before):
+            if other is not None and not closed:
+                other.count(met)
+        size = None if config.protocol == "open" else len(met)
+
+        def new_model() -> OnlineModel:
+            # Rows mix for themselves: a mixture of its own would learn for nobody.
+            even = Fixed(np.full(len(experts), 1 / len(experts)))
+            return build_online(model, size, experts, config.memory, config.oov, datastore, even)
+
+        online, stream, fitted = new_model(), scored.blocks(), 0
+        buckets = FrequencyBuckets(model.lm.base_size)
+        if before is not None:
+            for block in before.blocks():
+                reading = online.read(block.words)
+                buckets.bands(reading.ids)
+                for row in rows:
+                    row.score(reading, row.columns(reading))
+            _close(model, online, rows, tuning)
+        if config.mixture != "online" and tuning is not None:
+            fitted = fit_rows(new_model(), tuning.blocks(), rows, beside=both)
+        elif config.mixture != "online":
+            tenth, stream = split_first(stream, min(total // 10, FITTED_TOKENS))
+            fitted = fit_rows(online, tenth, rows, buckets, beside=both)
+            total -= fitted
+        evaluation = Evaluation(_settings(config, fitted), len(met), rows, splitter=model.tokenizer)
+        if not kept and "full" in config.rows:
+            evaluation.events.append(
+                "this model keeps no training text: 'full' goes without the n-grams of it"
+            )
+        show = progress(total)
+        evaluation.run(
+            online, stream, every=config.every, watchers=watchers, buckets=buckets, show=show
+        )
+    _add_memory(evaluation, online)
+    return evaluation
+
+
+@dataclass(frozen=True)
+class _Words:
+    """The first words of a text, so many, in blocks."""
+
+    model: Pretrained
+    lines: Iterable[Line]
+    tokens: int | None
+    block: int
+
+    def blocks(self, tokens: int | None = None) -> Iterator[Block]:
+        """All of them, or so many at most."""
+        size, lm = self.block, self.model.lm
+        if lm.closed:
+            # A row of probabilities over a large vocabulary is long: so many at once at most.
+            size = min(size, max(CELLS // lm.base_size, 64))
+        sentences = read_sentences(self.lines, self.model.tokenizer)
+        return blocks(sentences, size, tokens or self.tokens)
+
+    def count(self, vocabulary: Vocabulary) -> int:
+        """Meet every word; how many there are."""
+        total = 0
+        for block in self.blocks():
+            vocabulary.encode(block.words)
+            total += len(block.words)
+        return total
 
 
 @contextmanager
@@ -116,63 +184,6 @@ def readable_twice(
         spooled = Path(folder) / "text.txt"
         write_lines(lines, spooled, tokenizer, tokens)
         yield Reader([spooled])
-
-
-def _evaluate(
-    model: Pretrained,
-    text: Iterable[Line],
-    config: EvaluationConfig,
-    validate: Iterable[Line] | None,
-    first: Iterable[Line] | None,
-    watchers: Sequence[Watcher],
-    progress: Callable[[int], Callable[[int, str], None]],
-    datastore: Callable[[], Datastore] | None,
-) -> Evaluation:
-    _check_texts(model, config, validate, first)
-    kept = model.text is not None
-    closed = model.lm.closed
-    rows = make_rows(config.rows, model.lm.width, config.protocol, text=kept, closed=closed)
-    met = model.vocabulary.copy()
-    total = _count(met, model, text, config.tokens)
-    for other, tokens in ((validate, None), (first, config.first_tokens)):
-        if other is not None and not closed:
-            _count(met, model, other, tokens or config.tokens)
-    experts = experts_of(rows)
-    size = None if config.protocol == "open" else len(met)
-
-    def new_model() -> OnlineModel:
-        # Rows mix for themselves: a mixture of its own would learn for nobody.
-        even = Fixed(np.full(len(experts), 1 / len(experts)))
-        return build_online(model, size, experts, config.memory, config.oov, datastore, even)
-
-    online, stream = new_model(), _blocks(model, text, config)
-    fitted = 0
-    buckets = FrequencyBuckets(model.lm.base_size)
-    both = config.mixture == "both"
-    if first is not None:
-        for block in _blocks(model, first, config, config.first_tokens):
-            reading = online.read(block.words)
-            buckets.bands(reading.ids)
-            for row in rows:
-                row.score(reading, row.columns(reading))
-        _close(model, online, rows, validate, config)
-    if config.mixture != "online" and validate is not None:
-        fitted = fit_rows(new_model(), _blocks(model, validate, config), rows, beside=both)
-    elif config.mixture != "online":
-        tenth, stream = split_first(stream, min(total // 10, FITTED_TOKENS))
-        fitted = fit_rows(online, tenth, rows, buckets, beside=both)
-        total -= fitted
-    evaluation = Evaluation(_settings(config, fitted), len(met), rows, splitter=model.tokenizer)
-    if not kept and "full" in config.rows:
-        evaluation.events.append(
-            "this model keeps no training text: 'full' goes without the n-grams of it"
-        )
-    show = progress(total)
-    evaluation.run(
-        online, stream, every=config.every, watchers=watchers, buckets=buckets, show=show
-    )
-    _add_memory(evaluation, online)
-    return evaluation
 
 
 def fit_rows(
@@ -225,27 +236,22 @@ def _part(block: Block, part: slice) -> Block:
     return Block(block.words[part], block.documents, block.document[part], block.line[part])
 
 
-def _check_texts(
-    model: Pretrained,
-    config: EvaluationConfig,
-    validate: Iterable[Line] | None,
-    first: Iterable[Line] | None,
-) -> None:
+def _check_texts(model: Pretrained, config: EvaluationConfig, validate: bool, first: bool) -> None:
     """Refuse rows that lack the text they need, and a text that no row needs."""
     asked = [name for name in config.rows if name in OFFLINE]
     if asked and not model.lm.closed:
         raise SettingError(
             f"row {asked[0]!r} gives nothing to OOV words, which this model has; use a transformer"
         )
-    if asked and first is None:
+    if asked and not first:
         raise SettingError(
             f"row {asked[0]!r} knows nothing but a text that is read first; give one with --first"
         )
-    if "knnlm-tuned" in asked and validate is None:
+    if "knnlm-tuned" in asked and not validate:
         raise SettingError(
             "row 'knnlm-tuned' needs a text to be tuned on; give one with --validate"
         )
-    if validate is not None and config.mixture == "online" and "knnlm-tuned" not in asked:
+    if validate and config.mixture == "online" and "knnlm-tuned" not in asked:
         raise SettingError(
             "a text to validate on was given, but online weights need none; "
             "leave --validate out, or use --mixture fixed or both"
@@ -253,11 +259,7 @@ def _check_texts(
 
 
 def _close(
-    model: Pretrained,
-    online: OnlineModel,
-    rows: Sequence[Row],
-    validate: Iterable[Line] | None,
-    config: EvaluationConfig,
+    model: Pretrained, online: OnlineModel, rows: Sequence[Row], tuning: _Words | None
 ) -> None:
     """Close the memories of kNN-LMs; the temperature and the share of one are tuned first."""
     for row in rows:
@@ -267,10 +269,10 @@ def _close(
         assert isinstance(expert, Offline)
         temperature = None
         if row.name == "knnlm-tuned":
-            assert validate is not None
+            assert tuning is not None
             hidden, state = model.lm.start()
             parts, words = [hidden], []
-            for block in _blocks(model, validate, config, TUNED_TOKENS):
+            for block in tuning.blocks(TUNED_TOKENS):
                 words.append(model.vocabulary.lookup(block.words))
                 after, state = model.lm.advance(state, words[-1])
                 parts.append(after)
@@ -308,23 +310,3 @@ def _add_memory(evaluation: Evaluation, online: OnlineModel) -> None:
             evaluation.events += [str(event) for event in expert.datastore.events]
         elif isinstance(expert, NGram):
             evaluation.memory[f"{name}_bytes"] = expert.bytes
-
-
-def _blocks(
-    model: Pretrained, text: Iterable[Line], config: EvaluationConfig, tokens: int | None = None
-) -> Iterator[Block]:
-    # A row of probabilities over a large vocabulary is long: so many of them at once at most.
-    size = min(config.block, max(CELLS // model.lm.base_size, 64)) if model.lm.closed else None
-    sentences = read_sentences(text, model.tokenizer)
-    return blocks(sentences, size or config.block, tokens or config.tokens)
-
-
-def _count(
-    vocabulary: Vocabulary, model: Pretrained, text: Iterable[Line], tokens: int | None
-) -> int:
-    """Meet every word of a text; returns how many words there are."""
-    total = 0
-    for block in blocks(read_sentences(text, model.tokenizer), 8192, tokens):
-        vocabulary.encode(block.words)
-        total += len(block.words)
-    return total

@@ -1,8 +1,7 @@
 """One pass over a text: every word is predicted, then read; all rows share one search."""
 
 import math
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, final
 
@@ -14,7 +13,6 @@ from unbounded.evaluation.metrics import BANDS, FrequencyBuckets, Tally, surpris
 from unbounded.evaluation.rows import TITLES, Gains, Row, ScoredBlock, Watcher, WordCount
 from unbounded.model import OnlineModel
 from unbounded.shapes import Float
-from unbounded.types import Probs, Table
 
 FIRST = 100
 """Words after which the first point is."""
@@ -96,60 +94,6 @@ def _perplexity(nats: float) -> float:
     return math.exp(nats) if nats < 709 else math.inf
 
 
-def progressive(
-    model: OnlineModel,
-    blocks: Iterable[Block],
-    rows: Sequence[Row],
-    *,
-    every: int,
-    watchers: Sequence[Watcher] = (),
-    buckets: FrequencyBuckets | None = None,
-    characters: Callable[[Sequence[str]], int] = Tokenizer().characters,
-) -> Iterator[Checkpoint]:
-    """Read the blocks, each word predicted before it is learned; yield every `every` words.
-
-    A checkpoint waits for the end of its block; the last one is always at the last word. A row's
-    time is that of its own experts, of its mixture and, if it uses it, of the network, as if it had
-    been alone.
-    A model that has read before brings the `buckets` that counted what it read.
-    """
-    buckets = buckets or FrequencyBuckets(model.lm.base_size)
-    experts = {row.name: row.experts for row in rows}
-    tokens, shown, due = 0, 0, every
-    for block in blocks:
-        reading = model.read(block.words, overlap=False)
-        bands = buckets.bands(reading.ids)
-        length = characters(reading.words)
-        probs: dict[str, Probs] = {}
-        weights: dict[str, Table] = {}
-        for row in rows:
-            began = time.perf_counter()
-            columns = row.columns(reading)
-            scored = row.score(reading, columns)
-            mixing = time.perf_counter() - began
-            row.seconds += mixing + sum(reading.seconds[name] for name in row.parts)
-            row.compare(columns)
-            row.add(scored.prob, scored.weights, length, bands)
-            probs[row.name], weights[row.name] = scored.prob, scored.weights
-        for watcher in watchers:
-            watcher(ScoredBlock(reading, bands, probs, weights, experts))
-        tokens += len(reading.words)
-        if tokens >= due:
-            yield _checkpoint(tokens, rows)
-            shown, due = tokens, tokens - tokens % every + every
-    if shown < tokens:
-        yield _checkpoint(tokens, rows)
-
-
-def _checkpoint(tokens: int, rows: Sequence[Row]) -> Checkpoint:
-    points: dict[str, Point] = {}
-    for row in rows:
-        weights = tuple(row.mixture.weights.tolist())
-        points[row.name] = Point(row.tally.perplexity, row.recent.perplexity, weights)
-        row.recent = Tally()
-    return Checkpoint(tokens, points)
-
-
 @dataclass
 class Evaluation:
     """Everything an evaluation found; `to_json` is what `--json` writes."""
@@ -180,34 +124,47 @@ class Evaluation:
         buckets: FrequencyBuckets | None = None,
         show: Callable[[int, str], None] = lambda done, note: None,
     ) -> None:
-        """Read the whole text; `show` hears how far it is. See `progressive` for the rest."""
-        names = [row.name for row in self.rows]
+        """Read the blocks, each word predicted before it is learned; `show` hears how far it is.
+
+        A checkpoint every `every` words waits for the end of its block; the last one is always at
+        the last word. A model that has read before brings the `buckets` that counted what it read.
+        """
+        first, last, pieces = self.rows[0], self.rows[-1], not self.splitter.parted
         counted, curve = WordCount(self.splitter), Curve(self.rows)
-        pieces = not self.splitter.parted
-        more: list[Watcher] = [counted] if pieces else []
-        if len(names) > 1:
-            self.gains = Gains(names[0], names[-1], self.splitter)
-            more.append(self.gains)
-
-        def watch(block: ScoredBlock) -> None:
-            self.tokens += len(block.reading.words)
-            self.oov += int((block.reading.ids >= model.lm.base_size).sum())
-            last = self.rows[-1]
+        told: list[Watcher] = [curve, *([counted] if pieces else []), *watchers]
+        if first is not last:
+            self.gains = Gains(first.name, last.name, self.splitter)
+            told.append(self.gains)
+        buckets = buckets or FrequencyBuckets(model.lm.base_size)
+        experts, due = {row.name: row.experts for row in self.rows}, every
+        for block in blocks:
+            reading = model.read(block.words, overlap=False)
+            bands, length = buckets.bands(reading.ids), self.splitter.characters(reading.words)
+            scored = {row.name: row.take(reading, bands, length) for row in self.rows}
+            probs = {name: one.prob for name, one in scored.items()}
+            weights = {name: one.weights for name, one in scored.items()}
+            for watcher in told:
+                watcher(ScoredBlock(reading, bands, probs, weights, experts))
+            self.tokens += len(reading.words)
+            self.oov += int((reading.ids >= model.lm.base_size).sum())
             show(self.tokens, f"{last.name} {last.tally.perplexity:,.1f}")
-
-        self.checkpoints += progressive(
-            model,
-            blocks,
-            self.rows,
-            every=every,
-            watchers=[watch, curve, *more, *watchers],
-            buckets=buckets,
-            characters=self.splitter.characters,
-        )
-        self.curve = curve.points()
-        self.words = counted.total if pieces else None
+            if self.tokens >= due:
+                self._mark()
+                due = self.tokens - self.tokens % every + every
         if self.tokens == 0:
             raise CorpusError("there are no words left to score; give a longer text")
+        if not self.checkpoints or self.checkpoints[-1].tokens < self.tokens:
+            self._mark()
+        self.curve = curve.points()
+        self.words = counted.total if pieces else None
+
+    def _mark(self) -> None:
+        points: dict[str, Point] = {}
+        for row in self.rows:
+            weights = tuple(row.mixture.weights.tolist())
+            points[row.name] = Point(row.tally.perplexity, row.recent.perplexity, weights)
+            row.recent = Tally()
+        self.checkpoints.append(Checkpoint(self.tokens, points))
 
     @property
     def oov_rate(self) -> float:

@@ -1,13 +1,10 @@
 """Nats, perplexity, bits per character, and which words they come from; all as streaming sums."""
 
 import math
-from collections.abc import Sequence
 from typing import final
 
 import numpy as np
 
-from unbounded.corpus import SENTENCE_END
-from unbounded.corpus.tokenizer import may_go_on
 from unbounded.types import Ids, Probs
 
 BANDS = (
@@ -24,18 +21,6 @@ BANDS = (
 
 FIRST_NEW_BAND = 3
 """Bands from here on hold words that the network does not know."""
-
-
-def written(words: Sequence[str]) -> str:
-    """The words as a text: a space after each, but a line end where a sentence ends.
-
-    There is nothing after a piece of a word that may go on.
-
-    >>> written(["it", "rains", "</s>", "it"])
-    'it rains\\nit '
-    """
-    text = "".join(word if may_go_on(word) else f"{word} " for word in words)
-    return text.replace(f" {SENTENCE_END} ", "\n").replace(f"{SENTENCE_END} ", "")
 
 
 def surprise(probs: Probs) -> Probs:

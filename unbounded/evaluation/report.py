@@ -112,7 +112,6 @@ def headline(evaluation: Evaluation) -> str:
 
 
 def _key(titles: dict[str, str]) -> str:
-    """Names beside their colors."""
     return "".join(f'<li class="{escape(n)}">{escape(title)}</li>' for n, title in titles.items())
 
 
@@ -208,7 +207,6 @@ def _shares_grid(evaluation: Evaluation) -> Grid:
 
 
 def _curve_grid(evaluation: Evaluation) -> Grid:
-    """The curves in numbers."""
     step = math.ceil(len(evaluation.curve) / CURVE_LINES)
     lines = [
         (
@@ -255,7 +253,6 @@ def _gains(evaluation: Evaluation) -> str:
 
 
 def _gains_grid(title: str, gains: Sequence[Gain]) -> Grid:
-    """Words with the nats they saved or cost."""
     lines = [
         (
             gain.word if len(gain.word) <= LONGEST_WORD else f"{gain.word[: LONGEST_WORD - 1]}…",

@@ -1,5 +1,7 @@
 """The rows of a table: which experts each mixes, what it has scored so far, which words gained."""
 
+import time
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -97,8 +99,22 @@ class Row:
         table = np.concatenate(self._seen)
         return float(np.exp((surprise(table @ fit_weights(table)).sum() + self._tops) / len(table)))
 
-    def add(self, prob: Probs, weights: Table, characters: int, bands: Ids) -> None:
-        """Count words that were scored."""
+    def take(self, reading: Reading, bands: Ids, characters: int) -> Scored:
+        """Score a block and count its words.
+
+        The time is that of its own experts, of its mixture and, if it uses it, of the network, as
+        if it had been alone.
+        """
+        began = time.perf_counter()
+        columns = self.columns(reading)
+        scored = self.score(reading, columns)
+        self.seconds += time.perf_counter() - began
+        self.seconds += sum(reading.seconds[name] for name in self.parts)
+        self.compare(columns)
+        self._add(scored.prob, scored.weights, characters, bands)
+        return scored
+
+    def _add(self, prob: Probs, weights: Table, characters: int, bands: Ids) -> None:
         nats = surprise(prob)
         total = float(nats.sum())
         self.tally.add(total, len(nats), characters)
@@ -182,24 +198,20 @@ class WordCount:
 
     def add(self, pieces: Sequence[str]) -> None:
         """Count pieces; a line that has not ended is kept until it does."""
-        self._line += pieces
-        *lines, self._line = _lines(self._line)
-        self._whole += sum(self._words(line) + 1 for line in lines)
+        for piece in pieces:
+            if piece == SENTENCE_END:
+                self._whole += self._words() + 1
+                self._line = []
+            else:
+                self._line.append(piece)
 
     @property
     def total(self) -> int:
         """The words, with those of a line that has not ended."""
-        return self._whole + (self._words(self._line) if self._line else 0)
+        return self._whole + (self._words() if self._line else 0)
 
-    def _words(self, line: Sequence[str]) -> int:
-        return len(self._tokenizer.words(self._splitter.text(line)))
-
-
-def _lines(pieces: list[str]) -> list[list[str]]:
-    """Cut at sentence ends, which are dropped; the last line has none."""
-    ends = [place for place, piece in enumerate(pieces) if piece == SENTENCE_END]
-    starts = [0, *(end + 1 for end in ends)]
-    return [pieces[a:b] for a, b in zip(starts, [*ends, len(pieces)], strict=True)]
+    def _words(self) -> int:
+        return len(self._tokenizer.words(self._splitter.text(self._line)))
 
 
 def whole_words(pieces: Sequence[str], splitter: Splitter) -> list[str]:
@@ -236,9 +248,8 @@ class Gains:
         self._splitter = splitter
         self._pieces: list[str] = []
         self._waiting = np.zeros(0)
-        self._numbers: dict[str, int] = {}
-        self._nats: np.ndarray = np.zeros(0)
-        self._times: np.ndarray = np.zeros(0, np.int64)
+        self._nats: defaultdict[str, float] = defaultdict(float)
+        self._times: Counter[str] = Counter()
 
     def __call__(self, block: ScoredBlock) -> None:
         """Add up a block."""
@@ -248,26 +259,20 @@ class Gains:
         words: Sequence[str] = block.reading.words
         if not self._splitter.parted:
             words, gained = self._together(words, gained)
-        if not words:
-            return
-        ids = np.array([self._numbers.setdefault(w, len(self._numbers)) for w in words], np.int64)
-        nats: np.ndarray = np.bincount(ids, gained, len(self._numbers))
-        times: np.ndarray = np.bincount(ids, minlength=len(self._numbers))
-        nats[: len(self._nats)] += self._nats
-        times[: len(self._times)] += self._times
-        self._nats, self._times = nats, times
+        for word, nats in zip(words, gained.tolist(), strict=True):
+            self._nats[word] += nats
+        self._times.update(words)
 
     def most(self, count: int, *, lost: bool = False) -> list[Gain]:
         """The words with the largest sums; with `lost`, those with the most negative ones."""
-        words, nats = list(self._numbers), -self._nats if lost else self._nats
-        # A stable order of first sight among equals keeps reports the same from run to run.
-        ordered = np.argsort(-nats, kind="stable")[: count + 1].tolist()
+        sign = -1 if lost else 1
         found = [
-            Gain(words[i], float(self._nats[i]), int(self._times[i]))
-            for i in ordered
-            if nats[i] > 0 and words[i] != SENTENCE_END
+            Gain(word, nats, self._times[word])
+            for word, nats in self._nats.items()
+            if sign * nats > 0 and word != SENTENCE_END
         ]
-        return found[:count]
+        # A stable order of first sight among equals keeps reports the same from run to run.
+        return sorted(found, key=lambda gain: -sign * gain.nats)[:count]
 
     def _together(self, pieces: Sequence[str], gained: np.ndarray) -> tuple[list[str], np.ndarray]:
         """The words that are complete, and what each gained."""

@@ -166,18 +166,15 @@ class Audit:
 
     def _asked(self, past: Sequence[str], words: Sequence[str]) -> Probs:
         """What each word's score would be behind the past."""
-        online = self._make()
-        if past:
-            online.score(past)
-        if (predict := getattr(online, "predict", None)) is not None:
-            return np.nan_to_num(np.array(predict(words), np.float64), nan=-math.inf)
-        found = []
-        for number, word in enumerate(words):
-            if number:
-                online = self._make()
-                if past:
-                    online.score(past)
-            found.append(online.score([word])[0])
+
+        def behind() -> Any:
+            online = self._make()
+            if past:
+                online.score(past)
+            return online
+
+        predict = getattr(behind(), "predict", None)
+        found = [behind().score([word])[0] for word in words] if predict is None else predict(words)
         # Who has no score for a first word says nothing about it.
         return np.nan_to_num(np.array(found, np.float64), nan=-math.inf)
 

@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from pathlib import Path
 from typing import NamedTuple, final
 
@@ -39,14 +40,9 @@ class State:
         self._online: OnlineModel | None = None
         self._words: tuple[str, ...] = ()
 
-    def __copy__(self) -> "State":
-        fork = State()
-        fork._online, fork._words = self._online, self._words
-        return fork
-
     def __deepcopy__(self, memo: object) -> "State":
         # What a state stands on is never changed, only replaced.
-        return self.__copy__()
+        return copy(self)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, State) and self._words == other._words
@@ -133,7 +129,7 @@ class Scorer:
 
     def score(self, sentence: str, bos: bool = True, eos: bool = True) -> float:
         """The log10 probability of a sentence."""
-        return sum(found.log_prob for found in self._scores(sentence, bos, eos))
+        return sum(found.log_prob for found in self.full_scores(sentence, bos, eos))
 
     def perplexity(self, sentence: str) -> float:
         """That of a sentence with its end; as KenLM, words are those between spaces."""
@@ -143,7 +139,12 @@ class Scorer:
         self, sentence: str, bos: bool = True, eos: bool = True
     ) -> Iterator[FullScoreReturn]:
         """Each word's log10 probability, matched length and whether it is new."""
-        return self._scores(sentence, bos, eos)
+        state = State()
+        (self.BeginSentenceWrite if bos else self.NullContextWrite)(state)
+        for word in (*sentence.split(), *([SENTENCE_END] if eos else [])):
+            after = State()
+            yield self.BaseFullScore(state, word, after)
+            state = after
 
     def BeginSentenceWrite(self, state: State) -> None:  # noqa: N802 - KenLM's names
         """Stand at the beginning of a sentence, behind what was read."""
@@ -185,14 +186,6 @@ class Scorer:
                 found += sum(map(math.log10, self._own.read([*words, SENTENCE_END]).prob.tolist()))
         return found
 
-    def _scores(self, sentence: str, bos: bool, eos: bool) -> Iterator[FullScoreReturn]:
-        state = State()
-        (self.BeginSentenceWrite if bos else self.NullContextWrite)(state)
-        for word in (*sentence.split(), *([SENTENCE_END] if eos else [])):
-            after = State()
-            yield self.BaseFullScore(state, word, after)
-            state = after
-
 
 Model = LanguageModel = Scorer
 """As KenLM has them."""
@@ -205,7 +198,6 @@ def _matched(behind: OnlineModel) -> int:
 
 
 def _opened(folder: Path, *, write: bool = False) -> Pretrained | Memory:
-    """The model in a folder, or the memory."""
     if (folder / "config.json").exists() or not folder.is_dir():
         return load_model(folder)
     return open_memory(folder, mode="write" if write else "read")

@@ -4,6 +4,8 @@ import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, final
 
 import numpy as np
@@ -22,55 +24,50 @@ ROWS = 1024
 
 def tree_probs(online: OnlineModel, paths: Sequence[np.ndarray]) -> list[np.ndarray]:
     """What `online.peek` gives each path's words; beginnings that paths share are asked once."""
-    tree = _Tree(online, paths)
-    table = np.empty((len(tree.ids), len(online.experts)))
+    hidden, ids, nodes = _tree(online, paths)
+    table = np.empty((len(ids), len(online.experts)))
     for start in range(0, len(table), ROWS):
         some = slice(start, start + ROWS)
         for column, expert in enumerate(online.experts.values()):
             # To these alone the words tell where the text stands.
             if not isinstance(expert, NGram):
-                table[some, column] = expert.predict(tree.hidden[some]).prob(tree.ids[some])
+                table[some, column] = expert.predict(hidden[some]).prob(ids[some])
     for column, expert in enumerate(online.experts.values()):
         if isinstance(expert, NGram):
-            for path, nodes in zip(paths, tree.paths, strict=True):
-                table[nodes, column] = expert.peek(path)[0]
-    return [online.mixture.fork().score(table[at], tree.hidden[at]).prob for at in tree.paths]
+            for path, at in zip(paths, nodes, strict=True):
+                table[at, column] = expert.peek(path)[0]
+    return [online.mixture.fork().score(table[at], hidden[at]).prob for at in nodes]
 
 
-@final
-class _Tree:
-    """A node for each different beginning: its last word, and the hidden state before that.
+def _tree(online: OnlineModel, paths: Sequence[np.ndarray]) -> tuple[Hidden, Ids, list[np.ndarray]]:
+    """A node for each different beginning: the hidden state before its last word, and that word.
 
-    All words of one depth are a step of as many streams, side by side.
+    And of each path its nodes. All words of one depth are a step of as many streams, side by side.
     """
-
-    def __init__(self, online: OnlineModel, paths: Sequence[np.ndarray]) -> None:
-        lengths = np.fromiter(map(len, paths), np.int64, len(paths))
-        inside = np.arange(lengths.max(initial=0)) < lengths[:, None]
-        words, nodes = np.zeros((2, *inside.shape), np.int64)
-        none = np.empty(0, np.int64)
-        words[inside] = np.concatenate([none, *paths])
-        size, found = int(words.max(initial=0)) + 1, [(online.hidden[:0], none)]
-        hidden, state = online.hidden, online.network_state
-        # The paths that go on, and the stream that each of them follows.
-        here = np.flatnonzero(lengths)
-        stream, count = np.zeros(len(here), np.int64), 0
-        for depth in range(inside.shape[1]):
-            keys, place = np.unique(stream * size + words[here, depth], return_inverse=True)
-            before, ids = np.divmod(keys, size)
-            found.append((hidden[before], ids))
-            nodes[here, depth] = count + place
-            count += len(keys)
-            on = lengths[here] > depth + 1
-            onward, stream = np.unique(place[on], return_inverse=True)
-            here, before = here[on], before[onward]
-            if len(here):
-                hidden, state = online.lm.advance(
-                    tuple(part[:, before] for part in state), ids[onward]
-                )
-        self.hidden: Hidden = np.concatenate([hidden for hidden, _ in found])
-        self.ids: Ids = np.concatenate([ids for _, ids in found])
-        self.paths = [row[:length] for row, length in zip(nodes, lengths.tolist(), strict=True)]
+    lengths = np.fromiter(map(len, paths), np.int64, len(paths))
+    inside = np.arange(lengths.max(initial=0)) < lengths[:, None]
+    words, nodes = np.zeros((2, *inside.shape), np.int64)
+    none = np.empty(0, np.int64)
+    words[inside] = np.concatenate([none, *paths])
+    size, found = int(words.max(initial=0)) + 1, [(online.hidden[:0], none)]
+    hidden, state = online.hidden, online.network_state
+    # The paths that go on, and the stream that each of them follows.
+    here = np.flatnonzero(lengths)
+    stream, count = np.zeros(len(here), np.int64), 0
+    for depth in range(inside.shape[1]):
+        keys, place = np.unique(stream * size + words[here, depth], return_inverse=True)
+        before, ids = np.divmod(keys, size)
+        found.append((hidden[before], ids))
+        nodes[here, depth] = count + place
+        count += len(keys)
+        on = lengths[here] > depth + 1
+        onward, stream = np.unique(place[on], return_inverse=True)
+        here, before = here[on], before[onward]
+        if len(here):
+            hidden, state = online.lm.advance(tuple(part[:, before] for part in state), ids[onward])
+    rows = [row[:length] for row, length in zip(nodes, lengths.tolist(), strict=True)]
+    states, last = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return states, last, rows
 
 
 Features = Float[np.ndarray, "n 3"]
@@ -291,7 +288,7 @@ def kaldi_costs(lines: Iterable[str], say: Callable[[str], None]) -> dict[str, f
     """Costs by key; several for one key, such as of graph and acoustics, are added up."""
     found: dict[str, float] = {}
     for number, line in enumerate(lines, 1):
-        key, *values = line.split()[:1] + line.split()[1:] if line.strip() else [""]
+        key, *values = line.split() or [""]
         try:
             if key:
                 found[key] = found.get(key, 0.0) + sum(_finite(float(value)) for value in values)
@@ -311,27 +308,15 @@ def _grouped(
     parsed: Callable[[str], tuple[str, Hypothesis]],
     say: Callable[[str], None],
 ) -> Iterator[Utterance]:
-    name: str | None = None
-    kept: list[Hypothesis] = []
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            utterance, hypothesis = parsed(line)
-        except ValueError as error:
-            say(f"line {number}: {error}; this hypothesis is left out")
-            continue
-        if utterance != name and kept:
-            assert name is not None
-            yield _utterance(name, kept)
-            kept = []
-        name = utterance
-        kept.append(hypothesis)
-    if kept:
-        assert name is not None
-        yield _utterance(name, kept)
+    def found() -> Iterator[tuple[str, Hypothesis]]:
+        for number, line in enumerate(lines, 1):
+            try:
+                if line.strip():
+                    yield parsed(line)
+            except ValueError as error:
+                say(f"line {number}: {error}; this hypothesis is left out")
 
-
-def _utterance(name: str, kept: Sequence[Hypothesis]) -> Utterance:
-    said = next((h.fields["reference"] for h in kept if "reference" in h.fields), None)
-    return Utterance(name, tuple(kept), said if isinstance(said, str) else None)
+    for name, same in groupby(found(), key=itemgetter(0)):
+        kept = tuple(hypothesis for _, hypothesis in same)
+        said = next((h.fields["reference"] for h in kept if "reference" in h.fields), None)
+        yield Utterance(name, kept, said if isinstance(said, str) else None)

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from unbounded.corpus import SENTENCE_END
 from unbounded.errors import ModelError, SettingError
 from unbounded.experts import Cache
 from unbounded.lm import Pretrained, TransformerModel
@@ -56,8 +57,10 @@ class Writer:
 
     def write(self, text: str, **options: Any) -> str:
         """Go on with a text, as text."""
-        words = [word for line in text.split("\n") for word in (*self._words(line), None)][:-1]
-        names = self._model.vocabulary.lookup([word or "</s>" for word in words])
+        split = self._model.tokenizer.words
+        lines = [split(line) if line else [] for line in text.split("\n")]
+        words = [word for line in lines for word in (*line, SENTENCE_END)][:-1]
+        names = self._model.vocabulary.lookup(words)
         start = [self._lm.first, *names.tolist()]
         written = self.generate([start], **options)
         new = getattr(written, "sequences", written)[0, len(start) :].cpu().numpy()
@@ -67,16 +70,13 @@ class Writer:
         whole = shown([*before, *self._model.vocabulary.decode(new)])
         return whole.removeprefix(shown(before))
 
-    def _words(self, line: str) -> list[str]:
-        return self._model.tokenizer.words(line) if line else []
-
     def _ask(self, ids: tuple[int, ...], states: Hidden) -> Float[np.ndarray, " v"] | None:
         """What all experts together say is next."""
         if self._empty():
             return None
         if len(states) == len(ids):
             # The beginning of a text: its first state is before its second piece.
-            before, new = self._begin(states[:1]), ids[1:]
+            before, new = self._online.fork(hidden=states[:1]), ids[1:]
             states = states[1:]
         else:
             if ids[:-1] not in self._before:
@@ -89,9 +89,6 @@ class Writer:
         self._now[ids] = fork
         dense: Float[np.ndarray, " v"] = fork.predict().dense(self._lm.base_size)[0]
         return dense
-
-    def _begin(self, hidden: Hidden) -> OnlineModel:
-        return self._online.fork(hidden=hidden)
 
     def _empty(self) -> bool:
         caches = [e for e in self._online.experts.values() if isinstance(e, Cache)]

@@ -61,23 +61,6 @@ class Encoder(nn.Module):
         return (zeros, zeros.clone()) if isinstance(self.cell, nn.LSTM) else (zeros,)
 
 
-class FullSoftmax(nn.Module):
-    """One softmax over all words, as an adaptive one without clusters: the head is everything."""
-
-    def __init__(self, head: nn.Linear) -> None:
-        super().__init__()
-        self.head = head.float()
-        self.cutoffs = [head.out_features]
-        self.tail = nn.ModuleList()
-
-    def log_prob(self, hidden: Tensor) -> Tensor:
-        """The log-probability of every word at each step."""
-        return first_logits(self, hidden).log_softmax(1)
-
-
-Head = nn.AdaptiveLogSoftmaxWithLoss | FullSoftmax
-
-
 def build_head(units: int, size: int, cutoffs: Sequence[int]) -> nn.AdaptiveLogSoftmaxWithLoss:
     """An adaptive softmax over `size` words, with those cut-offs that lie inside the vocabulary."""
     ends = NetworkConfig(units=units, cutoffs=tuple(cutoffs)).ends(size)[:-1]
@@ -95,17 +78,11 @@ def reset_head(head: nn.AdaptiveLogSoftmaxWithLoss, generator: torch.Generator) 
             )
 
 
-def first_logits(head: Head, hidden: Tensor) -> Tensor:
-    """The logits of the first softmax: a new tensor, which may be changed."""
-    logits = hidden @ head.head.weight.T
-    return logits if head.head.bias is None else logits.add_(head.head.bias)
-
-
-def word_log_probs(head: Head, hidden: Tensor, words: Tensor) -> Tensor:
+def word_log_probs(head: nn.AdaptiveLogSoftmaxWithLoss, hidden: Tensor, words: Tensor) -> Tensor:
     """The log-probability of one word a step; only the clusters that hold a word are computed."""
     cutoffs = head.cutoffs
     cluster, column = _place(cutoffs, words)
-    found = pick(first_logits(head, hidden), column)
+    found = pick(hidden @ head.head.weight.T, column)
     for i, tail in enumerate(head.tail):
         rows = (cluster == i + 1).nonzero()[:, 0]
         if len(rows):

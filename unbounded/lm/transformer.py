@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from unbounded.errors import ModelError
 from unbounded.lm.language_model import HeadedModel, Shortlist
-from unbounded.lm.pytorch import FullSoftmax, first_logits, pick, word_log_probs
+from unbounded.lm.pytorch import pick
 from unbounded.lm.settings import TransformerConfig
 from unbounded.shapes import Float, Int
 from unbounded.types import Hidden, Ids, Probs, State
@@ -42,8 +42,8 @@ class TransformerModel(HeadedModel):
         self.head = find_head(self.network)
         # A network is used where it lies, of which first and last layer may be two places.
         self._place = self.network.get_input_embeddings().weight.device
-        self._head_place = self.head.head.weight.device
-        self.base_size, self._inner = self.head.head.weight.shape
+        self._head_place = self.head.weight.device
+        self.base_size, self._inner = self.head.weight.shape
         self.cutoffs = (self.base_size,)
         longest = getattr(network.config, "max_position_embeddings", None)
         self.config = config.fitted(longest)
@@ -84,35 +84,30 @@ class TransformerModel(HeadedModel):
     @property
     def first_weight(self) -> Float[np.ndarray, "columns inner"]:
         """The weights of the output layer."""
-        return self.head.head.weight.cpu().numpy()
+        return self.head.weight.cpu().numpy()
 
     @torch.inference_mode()
     def shortlist(self, hidden: Hidden, words: Ids) -> Shortlist:
         """The softmax over all pieces."""
         known = (words >= 0) & (words < self.base_size)
         column = np.where(known, words, -1)
-        odds = first_logits(self.head, self._on_head(self.outputs(hidden)))
+        odds = self._logits(self._on_head(self.outputs(hidden)))
         picked = pick(odds, self._on_head(np.maximum(column, 0)))
         share = np.where(known, picked.cpu().double().exp().numpy(), 0.0)
         return Shortlist(column, odds.cpu().numpy(), share, share)
 
-    @torch.inference_mode()
     def prob(self, hidden: Hidden, words: Ids) -> Probs:
         """The probability of one piece a step; zero for what is none."""
         probs = np.zeros(len(words))
-        known = np.flatnonzero((words >= 0) & (words < self.base_size))
-        rows = self.outputs(hidden)
-        for start in range(0, len(known), ROWS):
-            part = known[start : start + ROWS]
-            asked = self._on_head(words[part])
-            found = word_log_probs(self.head, self._on_head(rows[part]), asked)
-            probs[part] = found.cpu().double().exp().numpy()
+        for start in range(0, len(words), ROWS):
+            rows = slice(start, start + ROWS)
+            probs[rows] = self.shortlist(hidden[rows], words[rows]).prob
         return probs
 
     @torch.inference_mode()
     def dense(self, hidden: Hidden) -> Float[np.ndarray, "n v"]:
         """The probability of every piece, at each step."""
-        found = self.head.log_prob(self._on_head(self.outputs(hidden)))
+        found = self._logits(self._on_head(self.outputs(hidden))).log_softmax(1)
         return found.cpu().double().exp().numpy()
 
     @contextmanager
@@ -156,6 +151,11 @@ class TransformerModel(HeadedModel):
                 # From a full context nobody goes on.
                 self._remember(np.concatenate([before, new]), layers)
             return hidden.cpu().numpy()
+
+    def _logits(self, hidden: Tensor) -> Tensor:
+        """What the output layer says: a new tensor, which may be changed."""
+        logits = hidden @ self.head.weight.T
+        return logits if self.head.bias is None else logits.add_(self.head.bias)
 
     def _on_head(self, array: np.ndarray) -> Tensor:
         """An array where the output layer lies."""
@@ -211,7 +211,7 @@ class TransformerModel(HeadedModel):
         hidden = self._forward(sample, [])[0][:, : self._inner]
         ids = torch.from_numpy(sample)[None].to(self._place)
         logits = self.network(input_ids=ids, attention_mask=torch.ones_like(ids)).logits[0].float()
-        mine = self.head.log_prob(hidden.to(self._head_place))
+        mine = self._logits(hidden.to(self._head_place)).log_softmax(1)
         if not torch.allclose(mine, logits.log_softmax(1), rtol=1e-3, atol=1e-3):
             raise ModelError(
                 f"{type(self.network).__name__} has no usable head: its probabilities are not "
@@ -220,7 +220,7 @@ class TransformerModel(HeadedModel):
             )
 
 
-def find_head(network: Any) -> FullSoftmax:
+def find_head(network: Any) -> nn.Linear:
     """The output layer: one linear map to all pieces."""
     found = getattr(network, "get_output_embeddings", lambda: None)()
     if not isinstance(found, nn.Linear):
@@ -229,7 +229,7 @@ def find_head(network: Any) -> FullSoftmax:
             f"{type(network).__name__} has no usable head: a linear output layer over the "
             f"vocabulary is needed, found {kind}; use a causal language model"
         )
-    return FullSoftmax(found)
+    return found.float()
 
 
 def last_feedforward(network: Any) -> nn.Module:

@@ -1,9 +1,9 @@
 """A memory that is kept: a model joined to a store, for as long as there is something to read."""
 
-from unbounded.memory.backend import Document as Document
-from unbounded.memory.backend import Finding as Finding
 from unbounded.memory.budget import Budget as Budget
 from unbounded.memory.file_reading import FilesRead as FilesRead
+from unbounded.memory.integrity import Finding as Finding
+from unbounded.memory.log_contents import Document as Document
 from unbounded.memory.memory import Memory as Memory
 from unbounded.memory.opening import checked_name as checked_name
 from unbounded.memory.opening import open as open

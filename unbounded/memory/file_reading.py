@@ -6,21 +6,21 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import chain
 from pathlib import Path
+from typing import final
 
 from unbounded.corpus import Reader, Sentence, Splitter, read_sentences
 from unbounded.corpus.formats import JSON_LINES, TABLES, ending
 from unbounded.corpus.sources import STDIN, Source, find_sources
 from unbounded.errors import CorpusError, SettingError
 from unbounded.evaluation.metrics import Tally, surprise
-from unbounded.memory.backend import unheard
 from unbounded.memory.forgetting import Choice, is_part_of
 from unbounded.memory.local import LocalBackend
-from unbounded.memory.rereading import known_words, unread
+from unbounded.memory.log_contents import Placed, documents, words_of
 from unbounded.model import Reading
 from unbounded.store.catalog import FileNote
-
-_CHUNK = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -83,22 +83,8 @@ def read_files(
     block as it is read.
     """
     backend.check_usable(write=True)
-    with backend.verb("read"):
-        return _read_files(backend, take, splitter, paths, again, prune, column, hear)
-
-
-def _read_files(
-    backend: LocalBackend,
-    take: Callable[[Iterable[Sentence]], Iterator[Reading]],
-    splitter: Splitter,
-    paths: Sequence[str | Path],
-    again: bool,
-    prune: bool,
-    column: str | None,
-    hear: Callable[[Reading], None],
-) -> FilesRead:
     noted, found = backend.files(), FilesRead()
-    known = [document.name for document in backend.documents()]
+    known = [document.name for document in documents(backend.store)]
     found.gone.extend(_gone(paths, noted))
     due: dict[str, _Due] = {}
     gone = {name: noted[name] for name in found.gone}
@@ -117,28 +103,29 @@ def _read_files(
             # Known to be text before anything is forgotten for it.
             reader = Reader([source.path], field=column)
             sentences = _sentences(name, source, reader, splitter)
-            had = known_words(backend.words_of(name) if old else (), sentences)
+            had = known_words(words_of(backend.store, name) if old else (), sentences)
         except CorpusError as error:
             found.left_out[name] = str(error)
             continue
         due[name] = _Due(source, path, checksum, had or 0)
         kind = found.new if not old else found.replaced if had is None else found.grown
         kind.append(name)
-    if to_go := [*found.replaced, *(found.gone if prune else ())]:
-        backend.forget(Choice(documents=tuple(to_go)), dry_run=False, show=unheard)
-    for name, one in due.items():
-        reader = Reader([one.source.path], field=column)
-        sentences = _sentences(name, one.source, reader, splitter)
-        count = one.known
-        for block in take(unread(sentences, count)):
-            nats, words = float(surprise(block.prob).sum()), block.words
-            found.tally.add(nats, len(words), splitter.characters(words))
-            count += len(words)
-            hear(block)
-        found.damaged.update(reader.damaged)
-        # If it was written meanwhile, the next time it will have changed.
-        if _checksum(one.source.path, column) == one.checksum:
-            backend.note_file(name, FileNote(one.checksum, count, one.path))
+    with backend.verb("read"):
+        if to_go := [*found.replaced, *(found.gone if prune else ())]:
+            backend.forget(Choice(documents=tuple(to_go)))
+        for name, one in due.items():
+            reader = Reader([one.source.path], field=column)
+            sentences = _sentences(name, one.source, reader, splitter)
+            count = one.known
+            for block in take(unread(sentences, count)):
+                nats, words = float(surprise(block.prob).sum()), block.words
+                found.tally.add(nats, len(words), splitter.characters(words))
+                count += len(words)
+                hear(block)
+            found.damaged.update(reader.damaged)
+            # If it was written meanwhile, the next time it will have changed.
+            if _checksum(one.source.path, column) == one.checksum:
+                backend.store.append_file(name, FileNote(one.checksum, count, one.path))
     return found
 
 
@@ -242,10 +229,95 @@ def _sentences(name: str, source: Source, reader: Reader, splitter: Splitter) ->
 
 
 def _checksum(path: str, column: str | None) -> str:
-    digest = hashlib.blake2b(digest_size=16)
     with Path(path).open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            digest.update(chunk)
+        digest = hashlib.file_digest(file, partial(hashlib.blake2b, digest_size=16))
     # Another column is another text.
     fields = column is not None and (ending(path) in TABLES or ending(path) in JSON_LINES)
     return f"{digest.hexdigest()} {column}" if fields else digest.hexdigest()
+
+
+# A text that is read once more.
+
+
+def placed(sentences: Iterable[Sentence]) -> Iterator[Placed]:
+    """Each word of sentences, with where it stands."""
+    return chain.from_iterable(
+        ((one.document, one.line, word) for word in one.words) for one in sentences
+    )
+
+
+def known_words(had: Iterable[Placed], sentences: Iterable[Sentence]) -> int | None:
+    """How many words there are already, if a text begins with them; None if it does not.
+
+    The text is gone through to its end. One without words says nothing of what was there.
+
+    >>> text = [Sentence(("it", "rains", "</s>"), "a", 1), Sentence(("why", "</s>"), "a", 2)]
+    >>> known_words([("a", 1, "it"), ("a", 1, "rains")], text), known_words([("a", 2, "it")], text)
+    (2, None)
+    """
+    count, same, fresh = 0, True, placed(sentences)
+    if (first := next(fresh, None)) is None:
+        return 0
+    fresh = chain([first], fresh)
+    for word in had:
+        same = same and next(fresh, None) == word
+        count += 1
+    for _ in fresh:
+        pass
+    return count if same else None
+
+
+def unread(sentences: Iterable[Sentence], known: int) -> Iterator[Sentence]:
+    """What follows so many words.
+
+    >>> [one.words for one in unread([Sentence(("it", "rains", "</s>"), "a", 1)], 1)]
+    [('rains', '</s>')]
+    """
+    for one in sentences:
+        if known < len(one.words):
+            yield one.after(known)
+        known = max(known - len(one.words), 0)
+
+
+@final
+class FollowedAgain:
+    """A pipe with the name of a document: what comes is compared with what was read under it.
+
+    As long as it is the same it is passed over, and what is more is read. Where it is something
+    else, or ends before, all that was read under the name is forgotten, and the pipe is read from
+    its beginning; nothing of it had to be held for that.
+    """
+
+    def __init__(self, backend: LocalBackend, name: str) -> None:
+        self._backend, self._name = backend, name
+        self._had: Sequence[Placed] | None = list(words_of(backend.store, name))
+        self.known = 0
+
+    def new(self, sentences: Iterable[Sentence]) -> Iterator[Sentence]:
+        """What of the next sentences is to be read; where all has changed, with those before."""
+        for one in sentences:
+            if self._had is None:
+                yield one
+                continue
+            mine = list(placed([one]))
+            had = self._had[self.known : self.known + len(mine)]
+            if had == mine[: len(had)]:
+                self.known += len(had)
+                if len(had) < len(mine):
+                    self._had = None
+                    yield one.after(len(had))
+            else:
+                yield from self._forgotten()
+                yield one
+
+    def rest(self) -> Iterator[Sentence]:
+        """The pipe has ended: if before what was read under its name, what it had."""
+        if self._had is not None and 0 < self.known < len(self._had):
+            yield from self._forgotten()
+
+    def _forgotten(self) -> Iterator[Sentence]:
+        assert self._had is not None
+        again, self._had, self.known = self._had[: self.known], None, 0
+        self._backend.forget(Choice(documents=(self._name,)))
+        for document, line, word in again:
+            yield Sentence((word,), document, line)

@@ -4,18 +4,17 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from select import select
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from unbounded.corpus import Splitter
 from unbounded.errors import SettingError
 from unbounded.store import TextLog
-from unbounded.store.catalog import FileNote, merged
+from unbounded.store.catalog import merged
 from unbounded.store.records import Ranges
 
 SECONDS = 10.0
@@ -30,13 +29,12 @@ SHOWN = 100
 
 _CHILD = """
 import json, re, sys
+pattern, lines = json.load(sys.stdin)
 try:
-    search = re.compile(json.loads(sys.stdin.readline()), re.IGNORECASE).search
-    print('""', flush=True)
+    search = re.compile(pattern, re.IGNORECASE).search
+    print([i for i, line in enumerate(lines) if search(line)])
 except (re.error, OverflowError, RecursionError) as error:
-    print(json.dumps(str(error) or "too deep"), flush=True)
-for lines in sys.stdin:
-    print([i for i, line in enumerate(json.loads(lines)) if search(line)], flush=True)
+    print(json.dumps(str(error) or "too deep"))
 """
 
 Key = TypeVar("Key")
@@ -69,25 +67,6 @@ def is_part_of(document: str, name: str) -> bool:
     """
     rest = document.removeprefix(name)
     return document.startswith(name) and (not rest or re.fullmatch(r"#\d+", rest) is not None)
-
-
-def files_left(
-    noted: Mapping[str, FileNote], there: Mapping[str, int], *, whole: bool = False
-) -> dict[str, FileNote]:
-    """Files of which something is left, by the words of each document.
-
-    Those that are not whole, unless all count as such, have no checksum.
-    """
-    parts: dict[str, int] = {}
-    for name, words in there.items():
-        bare = re.sub(r"#\d+$", "", name)
-        for owner in {bare, name} & noted.keys():
-            parts[owner] = parts.get(owner, 0) + words
-    return {
-        name: note if whole or parts[name] == note.words else replace(note, checksum="")
-        for name, note in noted.items()
-        if parts.get(name)
-    }
 
 
 def chosen(store: TextLog, splitter: Splitter, choice: Choice) -> Ranges:
@@ -165,43 +144,25 @@ def _still_there(store: TextLog, ranges: Ranges) -> Ranges:
 
 def matched(pattern: str, lines: Iterable[tuple[Key, str]]) -> Iterator[Key]:
     """The keys of those lines in which a pattern is found, whatever the case of letters."""
-    child = subprocess.Popen(
-        [sys.executable, "-I", "-S", "-c", _CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
-    try:
-        if wrong := _answer(child, pattern, pattern):
-            raise SettingError(f"{_shown(pattern)} is not a regular expression ({wrong})")
-        for batch in _batches(lines):
-            found = _answer(child, pattern, [text for _, text in batch])
-            yield from (batch[i][0] for i in found)
-    finally:
-        child.kill()
-        # It waits for it too, and closes its pipes.
-        child.communicate()
-
-
-def _answer(child: subprocess.Popen[bytes], pattern: str, asked: object) -> Any:
-    assert child.stdin is not None
-    assert child.stdout is not None
-    try:
-        child.stdin.write(json.dumps(asked).encode() + b"\n")
-        child.stdin.flush()
-        in_time, _, _ = select([child.stdout], [], [], SECONDS)
-        if in_time:
-            return json.loads(child.stdout.readline())
-    except (BrokenPipeError, ValueError):
-        pass
-    raise SettingError(
-        f"{_shown(pattern)} takes too long over some lines ({SECONDS:.0f} seconds and more), or "
-        "too much memory; give one without repeats of repeats"
-    )
-
-
-def _shown(pattern: str) -> str:
-    return repr(pattern if len(pattern) <= SHOWN else f"{pattern[:SHOWN]}…")
+    shown = repr(pattern if len(pattern) <= SHOWN else f"{pattern[:SHOWN]}…")
+    command = [sys.executable, "-I", "-S", "-c", _CHILD]
+    for batch in _batches(lines):
+        asked = json.dumps([pattern, [text for _, text in batch]]).encode()
+        try:
+            ran = subprocess.run(command, input=asked, capture_output=True, timeout=SECONDS)
+            found = json.loads(ran.stdout)
+        except (subprocess.TimeoutExpired, ValueError):
+            raise SettingError(
+                f"{shown} takes too long over some lines ({SECONDS:.0f} seconds and more), or too "
+                "much memory; give one without repeats of repeats"
+            ) from None
+        if isinstance(found, str):
+            raise SettingError(f"{shown} is not a regular expression ({found})")
+        yield from (batch[i][0] for i in found)
 
 
 def _batches(lines: Iterable[tuple[Key, str]]) -> Iterator[list[tuple[Key, str]]]:
+    """Stretches of lines; one at least, so that a pattern is looked at where there is no line."""
     batch: list[tuple[Key, str]] = []
     length = 0
     for line in lines:
@@ -210,5 +171,4 @@ def _batches(lines: Iterable[tuple[Key, str]]) -> Iterator[list[tuple[Key, str]]
         if length >= BATCH or len(batch) >= BATCH // 64:
             yield batch
             batch, length = [], 0
-    if batch:
-        yield batch
+    yield batch

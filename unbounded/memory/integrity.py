@@ -1,7 +1,7 @@
 """What there is, and whether all of it is as it should be."""
 
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -9,14 +9,26 @@ import numpy as np
 
 from unbounded.errors import SettingError
 from unbounded.experts import Cache
-from unbounded.memory.backend import Finding, Show
 from unbounded.memory.budget import Budget
-from unbounded.memory.checkpointing import read_again
+from unbounded.memory.checkpointing import Show, read_again
 from unbounded.memory.learned import LearnedState
 from unbounded.store import Store, TextLog
 from unbounded.store.deltas import damage
 from unbounded.store.layout import delta_paths, path_bytes, snapshot_paths
 from unbounded.store.snapshot import read_arrays
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that is wrong: where, what, and what to do."""
+
+    where: str
+    what: str
+    advice: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.what}; {self.advice}"
+
 
 _ANEW = "remove its snapshots: they are made again from the journal"
 
@@ -66,6 +78,7 @@ def _on_disk(store: Store) -> dict[str, Any]:
         "bytes_by_part": parts,
         "snapshots": [path.name for path in snapshots],
         "format": store.about["format"],
+        "id": store.about.get("id"),
     }
 
 

@@ -1,7 +1,7 @@
 """A log of what was read, on disk or in this process, and what it taught, here or on shards."""
 
 import time as clock
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import Any, final
@@ -10,34 +10,21 @@ from unbounded.cluster import Sharded, Shards
 from unbounded.cluster.sharded_keys import ShardFigures
 from unbounded.corpus import Block
 from unbounded.errors import StoreError
-from unbounded.experts import Cache
 from unbounded.lm import Pretrained
-from unbounded.memory.backend import (
-    Context,
-    Document,
-    Finding,
-    Placed,
-    Rows,
-    Show,
-    unheard,
-)
 from unbounded.memory.budget import FEWEST, Budget, Cost
-from unbounded.memory.checkpointing import Checkpointing, read_again
-from unbounded.memory.forgetting import Choice, chosen, files_left
-from unbounded.memory.integrity import check, stats, timestamp
+from unbounded.memory.checkpointing import Checkpointing, Show, read_again, unheard
+from unbounded.memory.forgetting import Choice, chosen
+from unbounded.memory.integrity import Finding, check, stats, timestamp
 from unbounded.memory.learned import LearnedState
 from unbounded.memory.log_contents import (
-    contexts,
-    documents,
     enlarged,
+    files,
     fitting_blocks,
     kept_since,
     labels,
-    rows,
     runs_of,
-    words_of,
 )
-from unbounded.model import OnlineModel, Reading
+from unbounded.model import Reading
 from unbounded.presets import MemoryConfig, Recipe
 from unbounded.store import Snapshot, Store, TextLog
 from unbounded.store.catalog import FileNote
@@ -77,9 +64,7 @@ class LocalBackend:
         self.store, self.budget, self.writes, self.shards = store, budget, write, shards
         self.events = store.events
         self._model, self._config, self._recipe = model, config, recipe
-        self.saving: Checkpointing | None = None
-        if isinstance(store, Store):
-            self.saving = Checkpointing(store, write=write, shards=shards)
+        self.saving = Checkpointing(store, write=write, shards=shards)
         self._broken = False
         self._verb, self._noted = "", False
         self._cost: Cost | None = None
@@ -92,11 +77,7 @@ class LocalBackend:
         return LearnedState(*given, rates=rates, datastore=datastore)
 
     def _restored(self, show: Show) -> LearnedState:
-        if self.saving is not None:
-            return self.saving.restored(self._fresh, show)
-        learned, total = self._fresh(), self.entries
-        read_again(self.store, learned, None, lambda done: show(done, total))
-        return learned
+        return self.saving.restored(self._fresh, show)
 
     def view(self) -> "LocalBackend":
         """Another reader of the same files."""
@@ -108,20 +89,12 @@ class LocalBackend:
         return LocalBackend(store, *given, write=False, learned=self.learned)
 
     @property
-    def online(self) -> OnlineModel:
-        """The model itself, for asking; reading into it would not be written down."""
-        return self.learned.online
-
-    @property
-    def shard_figures(self) -> list[ShardFigures]:
-        """The shards as they were when they last answered; none without."""
+    def shard_figures(self) -> dict[str, list[ShardFigures]]:
+        """The shards as they were when they last answered, by the id of the memory."""
         datastore = self.learned.datastore
-        return datastore.figures if isinstance(datastore, Sharded) else []
-
-    @property
-    def version(self) -> object:
-        """Equal to the one before as long as nothing was learned or forgotten."""
-        return self.online, self.store.records
+        if not isinstance(datastore, Sharded) or not isinstance(self.store, Store):
+            return {}
+        return {self.store.about["id"]: datastore.figures}
 
     @property
     def entries(self) -> int:
@@ -132,11 +105,6 @@ class LocalBackend:
     def block(self) -> int:
         """More in a large memory."""
         return enlarged(BLOCK, self.entries)
-
-    @property
-    def cited(self) -> Sequence[str]:
-        """All caches."""
-        return [name for name, one in self.online.experts.items() if isinstance(one, Cache)]
 
     # Reading.
 
@@ -164,11 +132,10 @@ class LocalBackend:
             self._make_room(len(block.words))
             yield self._read(block, time)
             unsynced += len(block.words)
-            due = self.saving is not None and self.saving.due
-            if due or unsynced >= SYNCED:
+            if self.saving.due or unsynced >= SYNCED:
                 self.store.sync()
                 unsynced = 0
-            if self.saving is not None and due:
+            if self.saving.due:
                 self.saving.delta(self.learned)
         self.store.sync()
 
@@ -180,7 +147,7 @@ class LocalBackend:
             same = store.generation == began.generation
             if whole and same and (self._broken or store.records > began.records):
                 self._broken = True
-                store.undo(began.records)
+                self.saving.undo(began.records)
                 self.learned, self._broken = self._restored(unheard), False
             elif not same or store.records > began.records:
                 self.events.append(kept_since(store, began))
@@ -197,45 +164,21 @@ class LocalBackend:
         except BaseException:
             # Half of it may be learned; on disk it is as if it had not been.
             self._broken = True
-            self.store.undo(records)
+            self.saving.undo(records)
             raise
-        if self.saving is not None:
-            self.saving.came(len(block.words))
+        self.saving.came(len(block.words))
         if self._cost is not None and (said := self._cost.read(reading)) is not None:
             self.events.append(said)
             self._cost = None
         return reading
 
-    # What is there.
-
-    def contexts(self, entries: Sequence[int], before: int, after: int) -> list[Context]:
-        """Where entries stand, with the words around them."""
-        return contexts(self.store, entries, before, after)
-
-    def documents(self) -> list[Document]:
-        """What was read and is left of it, in the order of its first word."""
-        return documents(self.store)
-
-    def rows(self) -> Iterator[Rows]:
-        """Every word that is left, in the order they were read."""
-        return rows(self.store)
-
-    def words_of(self, name: str) -> Iterator[Placed]:
-        """As they stand in the journal."""
-        return words_of(self.store, name)
-
     def files(self) -> Mapping[str, FileNote]:
-        """Whole are those of which nothing was forgotten since, unless to keep a budget."""
-        there = {one.name: one.words for one in self.documents()}
-        return files_left(self.store.catalog.files, there, whole=self.budget is not None)
-
-    def note_file(self, name: str, note: FileNote) -> None:
-        """Write it down."""
-        self.store.append_file(name, note)
+        """Files as they were read; whole are those of which nothing was forgotten since."""
+        return files(self.store, whole=self.budget is not None)
 
     # Forgetting.
 
-    def forget(self, choice: Choice, *, dry_run: bool, show: Show) -> int:
+    def forget(self, choice: Choice, *, dry_run: bool = False, show: Show = unheard) -> int:
         """What was read after the first of them is read again, at the speed of reading."""
         self.check_usable(write=not dry_run)
         ranges = chosen(self.store, self._model.tokenizer, choice)
@@ -244,14 +187,13 @@ class LocalBackend:
             with self.verb("forget"):
                 self._note_verb()
                 self._forget(ranges, show)
-            if self.saving is not None and self.saving.worth:
-                self.snapshot()
+            self.snapshot()
         return sum(stop - start for start, stop in ranges)
 
     def _forget(self, ranges: Ranges, show: Show) -> None:
         # If it is interrupted, the next opening will finish it.
         self._broken = True
-        self.store.forget(ranges)
+        self.saving.forget(ranges)
         self.learned, self._broken = self._restored(show), False
 
     @contextmanager
@@ -283,12 +225,11 @@ class LocalBackend:
         self._judge()
         # If it is interrupted, the next opening finds one or the other.
         self._broken = True
-        self.store.undo(records)
+        self.saving.undo(records)
         self.store.append_verb(UNDO)
         self.store.sync()
         self.learned, self._broken = self._restored(show), False
-        if self.saving is not None and self.saving.worth:
-            self.snapshot()
+        self.snapshot()
         return verb, self.entries - before
 
     def _make_room(self, words: int) -> None:
@@ -325,10 +266,7 @@ class LocalBackend:
         """Write everything anew without what was forgotten: it is then in no file any more."""
         self.check_usable(write=True)
         before = self.store.bytes
-        if self.saving is None:
-            self.store.compact(None)
-        else:
-            self.saving.compact(self.learned)
+        self.saving.compact(self.learned)
         return before, self.store.bytes
 
     # Care.
@@ -336,8 +274,7 @@ class LocalBackend:
     def snapshot(self) -> None:
         """Write a full checkpoint, so that the next opening need not read again."""
         self.check_usable(write=True)
-        if self.saving is not None:
-            self.saving.full(self.learned)
+        self.saving.full(self.learned)
 
     def refresh(self, show: Show) -> int | None:
         """Follow the writer: how many words came; None if what was there has changed."""
@@ -369,10 +306,7 @@ class LocalBackend:
         usable = self.writes and not self._broken and not self.store.closed
         self._judge()
         try:
-            if self.saving is None:
-                self.store.close()
-            else:
-                self.saving.close(self.learned if usable else None)
+            self.saving.close(self.learned if usable else None)
         finally:
             if self.shards is not None:
                 self.shards.close()

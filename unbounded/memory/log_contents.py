@@ -1,17 +1,48 @@
-"""A log: its blocks as they are written down, each short enough for a record, and what is left."""
+"""A log: its blocks as they are written down, each short enough for a record; what is left of it.
 
-from collections.abc import Iterable, Iterator, Sequence
+That can be had document by document, file by file, or as a table with a row a word.
+"""
+
+import csv
+import json
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from unbounded.corpus import Block
-from unbounded.memory.backend import Context, Document, Placed, Rows
+from unbounded.errors import SettingError, needing
+from unbounded.files import write_aside
 from unbounded.memory.forgetting import is_part_of
 from unbounded.store import Snapshot, TextLog
+from unbounded.store.catalog import FileNote
 from unbounded.store.records import Runs, fitting
 
 LARGE, MOST = 131_072, 8
+
+ENDINGS = (".parquet", ".csv", ".jsonl")
+COLUMNS = ("word", "document", "line", "time")
+
+Rows = tuple[Sequence[str], Sequence[str], np.ndarray, float]
+"""Words, the document and line of each, and when they were read."""
+
+
+Placed = tuple[str, int, str]
+"""A word, behind its document and line."""
+
+
+@dataclass(frozen=True)
+class Document:
+    """A document that was read: how many of its words are left, and when it was read."""
+
+    name: str
+    words: int
+    time: datetime
 
 
 def enlarged(block: int, entries: int) -> int:
@@ -59,19 +90,6 @@ def kept_since(store: TextLog, began: Snapshot) -> str:
     return f"{some} were read before it failed and are kept, {where}"
 
 
-def contexts(log: TextLog, entries: Sequence[int], before: int, after: int) -> list[Context]:
-    """Where entries stand, with so many words before and after each."""
-    catalog = log.catalog
-    positions = catalog.positions_of(np.array(entries, np.int64))
-    found = []
-    for at, place in zip(positions.tolist(), catalog.where(positions), strict=True):
-        first, last = max(at - before, 0), at + after + 1
-        number = int(catalog.kept(first, at - first).sum())
-        words, forms = log.words(first, last), log.forms(first, last)
-        found.append(Context(place.document, place.line, place.time, words, number, forms))
-    return found
-
-
 def documents(log: TextLog) -> list[Document]:
     """What was read and is left of it, in the order of its first word."""
     left = log.catalog.words_left().tolist()
@@ -80,6 +98,23 @@ def documents(log: TextLog) -> list[Document]:
         for one, words in zip(log.catalog.documents, left, strict=True)
         if words
     ]
+
+
+def files(log: TextLog, *, whole: bool) -> Mapping[str, FileNote]:
+    """Files of which something is left; those that are not whole, unless all are, by no checksum.
+
+    All are where what was forgotten was to keep a budget.
+    """
+    noted, parts = log.catalog.files, dict[str, int]()
+    for one in documents(log):
+        bare = re.sub(r"#\d+$", "", one.name)
+        for owner in {bare, one.name} & noted.keys():
+            parts[owner] = parts.get(owner, 0) + one.words
+    return {
+        name: note if whole or parts[name] == note.words else replace(note, checksum="")
+        for name, note in noted.items()
+        if parts.get(name)
+    }
 
 
 def rows(log: TextLog) -> Iterator[Rows]:
@@ -102,3 +137,61 @@ def words_of(log: TextLog, name: str) -> Iterator[Placed]:
         if names[document]:
             for word in log.words(start, start + length):
                 yield names[document], line, word
+
+
+# A row a word.
+
+
+def write_table(rows: Iterable[Rows], path: Path) -> int:
+    """Write words to a Parquet, CSV or JSON lines file, by its ending; how many.
+
+    `-` is JSON lines on standard output. Columns: word, document, line, time. Parquet needs the
+    extra `parquet`.
+    """
+    if str(path) == "-":
+        return _json_lines(rows, sys.stdout)
+    if path.suffix not in ENDINGS:
+        raise SettingError(f"{path} is no table; give a file that ends in {' '.join(ENDINGS)}")
+    with write_aside(path) as aside:
+        if path.suffix == ".parquet":
+            return _parquet(rows, aside)
+        with aside.open("w", encoding="utf-8", newline="") as file:
+            return _csv(rows, file) if path.suffix == ".csv" else _json_lines(rows, file)
+
+
+def _each(rows: Iterable[Rows]) -> Iterator[tuple[str, str, int, str]]:
+    for words, documents, lines, time in rows:
+        when = datetime.fromtimestamp(time, UTC).isoformat()
+        for word, document, line in zip(words, documents, lines.tolist(), strict=True):
+            yield word, document, line, when
+
+
+def _csv(rows: Iterable[Rows], file: Any) -> int:
+    table = csv.writer(file)
+    table.writerow(COLUMNS)
+    return sum(1 for row in _each(rows) if table.writerow(row))
+
+
+def _json_lines(rows: Iterable[Rows], file: Any) -> int:
+    count = 0
+    for row in _each(rows):
+        named = dict(zip(COLUMNS, row, strict=True))
+        file.write(json.dumps(named, ensure_ascii=False) + "\n")
+        count += 1
+    return count
+
+
+def _parquet(rows: Iterable[Rows], path: Path) -> int:
+    with needing("pyarrow, which writes Parquet,", "parquet"):
+        import pyarrow as pa
+        import pyarrow.parquet as parquet
+    kinds: list[Any] = [pa.string(), pa.string(), pa.int32(), pa.timestamp("us", tz="UTC")]
+    schema = pa.schema(list(zip(COLUMNS, kinds, strict=True)))
+    count = 0
+    with parquet.ParquetWriter(path, schema) as file:
+        for words, documents, lines, time in rows:
+            when = np.full(len(words), round(time * 1e6), "datetime64[us]")
+            columns = {"word": words, "document": documents, "line": lines, "time": when}
+            file.write_table(pa.table(columns, schema=schema))
+            count += len(words)
+    return count

@@ -19,14 +19,14 @@ from unbounded.corpus import (
 )
 from unbounded.errors import CorpusError, EngineError, SettingError, StoreError
 from unbounded.lm import Pretrained
-from unbounded.memory.backend import Document, Finding, Show, unheard
-from unbounded.memory.export import write_table
-from unbounded.memory.file_reading import FilesRead, file_named, read_files
+from unbounded.memory.checkpointing import Show, unheard
+from unbounded.memory.file_reading import FilesRead, file_named, known_words, read_files, unread
 from unbounded.memory.forgetting import Choice, is_part_of
+from unbounded.memory.integrity import Finding
 from unbounded.memory.local import LocalBackend
+from unbounded.memory.log_contents import Document, documents, rows, words_of, write_table
 from unbounded.memory.prediction import Guess, Prediction, explain, predict
 from unbounded.memory.readings import Reading, peeked
-from unbounded.memory.rereading import known_words, unread
 from unbounded.memory.sampling import Piece, SamplingParams, after, generate
 from unbounded.model import OnlineModel
 from unbounded.model import Reading as BlockReading
@@ -48,12 +48,12 @@ class Memory:
     @property
     def online(self) -> OnlineModel:
         """The model itself, for asking; reading into it would not be kept."""
-        return self.backend.online
+        return self.backend.learned.online
 
     @property
     def version(self) -> object:
         """Equal to the one before as long as nothing was learned or forgotten."""
-        return self.backend.version
+        return self.online, self.backend.store.records
 
     def __len__(self) -> int:
         return self.backend.entries
@@ -129,7 +129,7 @@ class Memory:
     def known_words(self, lines: Iterable[Line], document: str) -> int | None:
         """How many words of a document are there, if its lines begin with them; otherwise None."""
         sentences = read_sentences(lines, self.model.tokenizer)
-        return known_words(self.backend.words_of(document), sentences)
+        return known_words(words_of(self.backend.store, document), sentences)
 
     def take(
         self, cut: Iterable[Block], *, time: datetime | None = None, whole: bool = False
@@ -138,7 +138,9 @@ class Memory:
         return self.backend.read(cut, time, whole=whole)
 
     def _kept(self, block: BlockReading) -> Reading:
-        return Reading.of(block, self.model.tokenizer.characters(block.words))
+        """What is left of a block once its states are let go."""
+        characters = self.model.tokenizer.characters(block.words)
+        return Reading(block.words, block.prob, block.experts, block.table, characters)
 
     # Asking, which teaches nothing.
 
@@ -155,12 +157,12 @@ class Memory:
         self.backend.check_usable()
         if n < 1:
             raise SettingError(f"{n} words were asked for; ask for at least 1")
-        return predict(model, self.backend, n, prefix, sources, self.model.tokenizer)
+        return predict(model, self.backend.store, n, prefix, sources, self.model.tokenizer)
 
     def explain(self, model: OnlineModel, word: str, *, sources: int = 3) -> Guess:
         """How likely one word is behind a text, by whose word, and from which passages."""
         self.backend.check_usable()
-        return explain(model, self.backend, word, sources, self.model.tokenizer)
+        return explain(model, self.backend.store, word, sources, self.model.tokenizer)
 
     def score(self, text: str) -> Reading:
         """What each word's probability would be, sentence by sentence.
@@ -217,7 +219,7 @@ class Memory:
 
     def documents(self) -> list[Document]:
         """What was read and is left of it."""
-        return self.backend.documents()
+        return documents(self.backend.store)
 
     def forget(
         self,
@@ -284,7 +286,7 @@ class Memory:
 
     def export(self, path: str | Path) -> int:
         """Write every word that is left to a .parquet, .csv or .jsonl file; how many."""
-        return write_table(self.backend.rows(), Path(path).expanduser())
+        return write_table(rows(self.backend.store), Path(path).expanduser())
 
     def close(self) -> None:
         """Let go; what was read is kept on disk."""

@@ -1,4 +1,4 @@
-"""Opening a memory, or making one: in this process or on disk, with shards or without.
+"""Opening a memory, making one, moving one: in this process or on disk, with shards or without.
 
 Names of memories are for whoever keeps several in one folder and lets others choose them.
 """
@@ -19,12 +19,13 @@ from unbounded.experts import Kernel
 from unbounded.lm import Pretrained, load_model
 from unbounded.lm.huggingface import is_transformer
 from unbounded.lm.model_folder import DEFAULT, located
-from unbounded.memory.backend import Show, unheard
 from unbounded.memory.budget import Budget
+from unbounded.memory.checkpointing import Show, unheard
 from unbounded.memory.local import LocalBackend
 from unbounded.memory.memory import Memory
 from unbounded.presets import PAPER, MemoryConfig, Recipe, first_edition, recipe_for
 from unbounded.store import Disk, InProcess, RealDisk, Store
+from unbounded.store.backup import backup
 from unbounded.store.layout import FORMAT, is_new, read_about, write_about
 from unbounded.store.store import create
 
@@ -168,6 +169,28 @@ def _open_on_disk(
         raise
 
 
+def move_memory(
+    source: Path,
+    target: Path,
+    engine: str | None,
+    model: Path | None = None,
+    show: Show = unheard,
+) -> int:
+    """Copy a memory to another folder, with its keys on these shards, or on none; its entries.
+
+    The journal is copied and verified, and what it holds is read again. Begun again after it was
+    stopped, it goes on. The source stays as it is.
+    """
+    if source.absolute() == target.absolute():
+        raise SettingError(f"{source} cannot be moved onto itself; give another folder")
+    backup(source, target)
+    about = read_about(target)
+    if about.get("shards") is not None:
+        write_about(RealDisk(), target, {**about, "shards": None})
+    with open(target, model, engine=engine, show=show) as memory:
+        return len(memory)
+
+
 def _check_not_old(folder: Path) -> None:
     if (folder / OLD_SHARDS).exists():
         raise StoreError(
@@ -198,8 +221,7 @@ def _bring_onto(backend: LocalBackend, store: Store, shards: Shards) -> None:
         backend.events.append(f"{store.folder} was brought onto {shards.count} shards")
     store.about = {**store.about, "shards": shards.count}
     write_about(store.disk, store.folder, store.about)
-    if backend.saving is not None and backend.saving.worth:
-        backend.snapshot()
+    backend.snapshot()
 
 
 def expanded(path: str | Path, name: str) -> Path:

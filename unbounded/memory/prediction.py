@@ -1,6 +1,6 @@
 """What comes next, by whose word, and from which passages."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import final
@@ -10,10 +10,9 @@ import numpy as np
 from unbounded.corpus import SENTENCE_END, Splitter
 from unbounded.corpus.tokenizer import may_go_on
 from unbounded.experts import Cache, NGram
-from unbounded.memory.backend import Context
-from unbounded.memory.local import LocalBackend
 from unbounded.memory.sampling import SHOWN as SHOWN
 from unbounded.model import OnlineModel
+from unbounded.store import TextLog
 from unbounded.types import Ids, Probs
 
 BEFORE, AFTER = 12, 6
@@ -70,18 +69,18 @@ class Prediction:
 
 
 def predict(
-    model: OnlineModel, backend: LocalBackend, n: int, prefix: str, sources: int, splitter: Splitter
+    model: OnlineModel, log: TextLog, n: int, prefix: str, sources: int, splitter: Splitter
 ) -> Prediction:
     """The `n` likeliest next words of a model, with up to `sources` passages each."""
     weights = model.mixture.weights_for(model.hidden[0])
-    votes = _votes(model, weights, backend.cited) if sources else {}
+    votes = _votes(model, weights) if sources else {}
     said = [expert.predict(model.hidden) for expert in model.experts.values()]
     # Counted behind the experts: a memory that others write may know words that are new to us.
     known = len(model.vocabulary)
     shares = np.stack([one.dense(known)[0] for one in said], axis=1) * weights
     probs = shares.sum(axis=1)
     best = _best(probs, n) if not prefix else _beginning(model, probs, n, prefix, splitter)
-    explained = _Explained(model, backend, sources, splitter)
+    explained = _Explained(model, log, sources, splitter)
     guesses = [
         explained.guess(number, word, float(probs[number]), shares[number] / probs[number], votes)
         for number, word in zip(best.tolist(), model.vocabulary.decode(best), strict=True)
@@ -92,15 +91,13 @@ def predict(
     return Prediction(tuple(guesses), oov, rest, believed)
 
 
-def explain(
-    model: OnlineModel, backend: LocalBackend, word: str, sources: int, splitter: Splitter
-) -> Guess:
+def explain(model: OnlineModel, log: TextLog, word: str, sources: int, splitter: Splitter) -> Guess:
     """One word, as it stands in the text, as a guess: how likely it is now, and why."""
     reading, _ = model.peek([word])
     by = reading.table[0] * reading.weights[0] / reading.prob[0]
-    votes = _votes(model, reading.weights[0], backend.cited) if sources else {}
+    votes = _votes(model, reading.weights[0]) if sources else {}
     number, prob = int(reading.ids[0]), float(reading.prob[0])
-    return _Explained(model, backend, sources, splitter).guess(number, word, prob, by, votes)
+    return _Explained(model, log, sources, splitter).guess(number, word, prob, by, votes)
 
 
 _Votes = dict[int, dict[int, float]]
@@ -113,7 +110,7 @@ class _Explained:
     """Adds to words each expert's share in them, and the passages that speak for them."""
 
     model: OnlineModel
-    backend: LocalBackend
+    log: TextLog
     sources: int
     splitter: Splitter
 
@@ -125,23 +122,27 @@ class _Explained:
         if self.sources:
             _add_counted(self.model, number, shares, prob, mine)
         top = sorted(mine, key=lambda entry: (-mine[entry], -entry))[: self.sources]
-        contexts = self.backend.contexts(top, BEFORE, AFTER) if top else []
-        passages = tuple(
-            Passage(
-                shown,
-                mine[entry],
-                context.document,
-                context.line,
-                datetime.fromtimestamp(context.time, UTC),
-                *_line(self.splitter, context),
-            )
-            for entry, context in zip(top, contexts, strict=True)
-        )
+        weights = {entry: mine[entry] for entry in top}
+        passages = tuple(self._passages(shown, weights)) if weights else ()
         written = "\n" if word == SENTENCE_END else shown
         if passages and word != SENTENCE_END:
             first = passages[0]
             written = first.text[first.start : first.end] or shown
         return Guess(shown, prob, shares, passages, written)
+
+    def _passages(self, shown: str, weights: dict[int, float]) -> Iterator[Passage]:
+        """What stands around each entry."""
+        catalog = self.log.catalog
+        places = catalog.positions_of(np.array(list(weights), np.int64))
+        for weight, at, where in zip(
+            weights.values(), places.tolist(), catalog.where(places), strict=True
+        ):
+            first, last = max(at - BEFORE, 0), at + AFTER + 1
+            number = int(catalog.kept(first, at - first).sum())
+            words, forms = self.log.words(first, last), self.log.forms(first, last)
+            line = _line(self.splitter, words, forms, number)
+            time = datetime.fromtimestamp(where.time, UTC)
+            yield Passage(shown, weight, where.document, where.line, time, *line)
 
 
 def _beginning(
@@ -166,11 +167,11 @@ def _best(probs: Probs, n: int) -> np.ndarray:
     return best
 
 
-def _votes(model: OnlineModel, weights: np.ndarray, cited: Sequence[str]) -> _Votes:
-    """What the entries that the cited experts found say."""
+def _votes(model: OnlineModel, weights: np.ndarray) -> _Votes:
+    """What the entries that caches found say."""
     votes: _Votes = {}
-    for (name, expert), weight in zip(model.experts.items(), weights.tolist(), strict=True):
-        if name in cited and isinstance(expert, Cache) and len(expert.datastore):
+    for expert, weight in zip(model.experts.values(), weights.tolist(), strict=True):
+        if isinstance(expert, Cache) and len(expert.datastore):
             found, shares = expert.recall(model.hidden)
             for entry, word, share in zip(
                 found.positions[0].tolist(),
@@ -215,17 +216,22 @@ def occurrences(words: np.ndarray, context: Ids, word: int) -> np.ndarray:
     return longest
 
 
-def _line(splitter: Splitter, context: Context) -> tuple[str, int, int]:
-    """Words as one line, each as much of it as is shown, and where the one that is meant stands."""
-    at, words = context.number, [word[:SHOWN] for word in context.words]
-    if context.forms is not None:
-        forms, long = [], False
-        for word, form in zip(words, context.forms, strict=True):
+def _line(
+    splitter: Splitter, words: Sequence[str], forms: Sequence[str] | None, at: int
+) -> tuple[str, int, int]:
+    """Words as one line, each as much of it as is shown, and where the one that is meant stands.
+
+    The `forms` are how they were written, if that is known.
+    """
+    words = [word[:SHOWN] for word in words]
+    if forms is not None:
+        written, long = [], False
+        for word, form in zip(words, forms, strict=True):
             # Pieces of a word that is too long are words: no answer is longer for it.
             shown = f" {form.lstrip()}" if long else form
-            forms.append("\n" if word == SENTENCE_END else shown[-SHOWN:])
+            written.append("\n" if word == SENTENCE_END else shown[-SHOWN:])
             long = may_go_on(word)
-        parts = ["".join(forms[:at]), forms[at], "".join(forms[at + 1 :])]
+        parts = ["".join(written[:at]), written[at], "".join(written[at + 1 :])]
     else:
         before, until = splitter.text(words[:at]), splitter.text(words[: at + 1])
         parts = [before, until[len(before) :], splitter.text(words)[len(until) :]]

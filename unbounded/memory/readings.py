@@ -48,11 +48,6 @@ class Reading:
     """How many characters the words stand for."""
 
     @staticmethod
-    def of(block: BlockReading, characters: int) -> "Reading":
-        """What is left of a block that was read once its states are let go."""
-        return Reading(block.words, block.prob, block.experts, block.table, characters)
-
-    @staticmethod
     def joined(parts: Sequence["Reading"]) -> "Reading":
         """One after another, at least one."""
         return Reading(

@@ -23,12 +23,11 @@ from unbounded.errors import SettingError, StoreError, UnboundedError
 from unbounded.lm import Pretrained
 from unbounded.memory.opening import recorded
 from unbounded.serve import openai, page, routes, tokens
+from unbounded.serve.guard import Guard
 from unbounded.serve.keys import Keys
-from unbounded.serve.limits import BodyRefused, Limits
+from unbounded.serve.limits import Limits, Refused, from_library
 from unbounded.serve.observing import Observer, silence_others
-from unbounded.serve.refusals import Refused, from_library
 from unbounded.serve.registry import Registry
-from unbounded.serve.security import Guard
 from unbounded.store.layout import NAME, read_about
 from unbounded.version import __version__
 
@@ -96,11 +95,12 @@ def _add_health(app: FastAPI, registry: Registry) -> None:
     async def metrics() -> Response:
         """Metrics for Prometheus."""
         observer, opened = registry.observer, registry.opened()
+        observer.forget_shards()
         observer.open.set(len(opened))
         observer.entries.set(sum(session.entries for session in opened.values()))
         observer.queue.set(len(registry.pool))
-        figures = {name: session.memory.backend.shard_figures for name, session in opened.items()}
-        observer.show_shards(figures)
+        for session in opened.values():
+            observer.show_shards(session.memory.backend.shard_figures)
         exposition = generate_latest(observer.registry)
         return Response(exposition, media_type="text/plain; version=0.0.4")
 
@@ -129,8 +129,9 @@ def _add_errors(app: FastAPI, observer: Observer) -> None:
 
     @app.exception_handler(HTTPException)
     async def other(request: Request, error: HTTPException) -> Response:
-        if isinstance(error, BodyRefused):
-            return answer(error.refused)
+        if isinstance(error.__cause__, Refused):
+            # In the middle of a body, where the framework lets no other error through.
+            return answer(error.__cause__)
         words = {404: "there is nothing here", 405: "not with this method"}
         message = words.get(error.status_code, "the request could not be understood")
         found = Refused(error.status_code, f"http_{error.status_code}", message)
@@ -222,10 +223,9 @@ def server_config(app: Guard) -> uvicorn.Config:
 class _Server(uvicorn.Server):
     """Refuses new requests from the moment it is told to stop, while the others end."""
 
-    guard: Guard
-
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        self.guard.registry.ready = False
+        assert isinstance(self.config.app, Guard)
+        self.config.app.registry.ready = False
         super().handle_exit(sig, frame)
 
 
@@ -235,9 +235,9 @@ def serve(
     *,
     host: str,
     port: int,
+    keys: Keys | None,
     limits: Limits = Limits(),
     threads: int,
-    without_keys: bool = False,
     hosts: Collection[str] = (),
     quiet: bool = False,
     engine: str | None = None,
@@ -245,7 +245,6 @@ def serve(
 ) -> None:
     """Serve until a signal; what was acknowledged is on disk, and all memories are closed."""
     root.mkdir(parents=True, exist_ok=True)
-    keys = chosen_keys(root, host, without_keys=without_keys)
     if keys is not None and keys.on and not keys.all():
         say(f"no key is left in {root}: {keys.to_open()}")
     # As many descriptors as the system lets us: a connection is one, a memory a few.
@@ -267,14 +266,12 @@ def serve(
         say(f"{name} belongs to another model and is not served; serve it with that one (--model)")
     listening = _listen(host, port)
     silence_others()
-    server = _Server(server_config(app))
-    server.guard = app
-    where = listening.getsockname()
-    say(f"http://{host if ':' not in host else f'[{host}]'}:{where[1]}/")
-    observer.log("started", port=where[1], keys=keys is not None and keys.on, threads=threads)
+    port = listening.getsockname()[1]
+    say(f"http://{host if ':' not in host else f'[{host}]'}:{port}/")
+    observer.log("started", port=port, keys=keys is not None and keys.on, threads=threads)
     # What is there by now stays: no need to go through all of it when an answer has many parts.
     gc.freeze()
-    server.run(sockets=[listening])
+    _Server(server_config(app)).run(sockets=[listening])
 
 
 def is_loopback(host: str) -> bool:
@@ -318,15 +315,12 @@ def recorded_model(root: Path) -> Path | None:
 
 def _listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    both = family == socket.AF_INET6 and socket.has_dualstack_ipv6()
     try:
-        listening.bind((host, port))
         # From here on nobody is turned away: who has read the address may come at once.
-        listening.listen()
+        return socket.create_server((host, port), family=family, dualstack_ipv6=both)
     except OSError as error:
-        listening.close()
+        why = str(error.strerror).partition(" (")[0]
         raise SettingError(
-            f"{host}:{port} cannot be listened at ({error.strerror}); choose another --port"
+            f"{host}:{port} cannot be listened at ({why}); choose another --port"
         ) from None
-    return listening

@@ -16,7 +16,7 @@ from typing import final
 from unbounded.errors import SettingError, StoreError
 from unbounded.files import write_aside
 from unbounded.memory import checked_name
-from unbounded.serve.refusals import Refused
+from unbounded.serve.limits import Refused
 
 FILE = ".keys.json"
 """In the folder of the memories, none of which can have this name."""
@@ -44,13 +44,9 @@ class Key:
         """Whether the memory is in its scope."""
         return EVERY in self.memories or memory in self.memories
 
-    def allows(self, memory: str, right: str) -> bool:
-        """Whether it may read from the memory, or write to it."""
-        return self.sees(memory) and (right == "read" or self.right == "write")
-
     def require(self, memory: str, right: str) -> None:
         """Refuse what it is not for; whether there is such a memory is not told."""
-        if not self.allows(memory, right):
+        if not self.sees(memory) or right not in ("read", self.right):
             raise Refused(403, "not_allowed", f"this key may not {right} that memory")
 
 

@@ -1,31 +1,10 @@
-"""How much a request may ask for; bodies and answers counted as they come and go."""
+"""How much a request may ask for, and what it is told when it is not served: always a JSON body of
+one shape."""
 
-import asyncio
-import re
-import time
 from dataclasses import dataclass
-from typing import final
-from uuid import uuid4
+from typing import Any
 
-from starlette.exceptions import HTTPException
-from starlette.responses import JSONResponse
-from starlette.types import Message, Receive, Scope, Send
-
-from unbounded.serve.refusals import Refused, busy
-
-POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
-HEADERS = {
-    b"content-security-policy": POLICY.encode(),
-    b"x-content-type-options": b"nosniff",
-    b"x-frame-options": b"DENY",
-    b"referrer-policy": b"no-referrer",
-    b"cross-origin-resource-policy": b"same-origin",
-    b"cross-origin-opener-policy": b"same-origin",
-    b"cache-control": b"no-store",
-}
+from unbounded.errors import CorpusError, EngineError, SettingError, StoreError, UnboundedError
 
 
 @dataclass(frozen=True)
@@ -96,138 +75,93 @@ class Limits:
         return 12 * self.ask + (64 << 10)
 
 
-@dataclass
-class InFlight:
-    """Bytes of all requests and answers that are under way."""
+STATUSES = {
+    400: ("invalid_request_error", "a request that is no proper JSON or names a wrong host"),
+    401: ("authentication_error", "no key, or one that is unknown"),
+    403: ("permission_error", "the key is not for this"),
+    404: ("not_found_error", "there is no such thing"),
+    405: ("invalid_request_error", "not with this method"),
+    408: ("invalid_request_error", "it did not come to its end in time"),
+    409: ("conflict_error", "it is there already, or there is no room"),
+    413: ("invalid_request_error", "larger than the service takes"),
+    415: ("invalid_request_error", "not JSON"),
+    422: (
+        "invalid_request_error",
+        "a value that is not as it must be; the message says which",
+    ),
+    429: ("rate_limit_error", "too many wait already; Retry-After says when to come again"),
+    500: ("server_error", "something went wrong inside"),
+    503: ("unavailable_error", "stopping, too slow, or a memory that cannot be used now"),
+}
+"""Each status: the type in its body, and what the OpenAPI page says of it."""
 
-    bytes: int = 0
+
+class Refused(UnboundedError):
+    """A request that is not served: the HTTP status, a word for programs, a line for people."""
+
+    def __init__(
+        self, status: int, code: str, message: str, *, retry_after: int | None = None
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.retry_after = retry_after
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What the answer says beside its body."""
+        found = {} if self.retry_after is None else {"Retry-After": str(self.retry_after)}
+        # Whoever was too slow for one request is not waited for again.
+        found |= {"Connection": "close"} if self.status == 408 else {}
+        return found | ({"WWW-Authenticate": "Bearer"} if self.status == 401 else {})
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """The body of every answer that is an error."""
+        other = "server_error" if self.status >= 500 else "invalid_request_error"
+        kind = STATUSES.get(self.status, (other,))[0]
+        return {
+            "error": {"message": str(self), "type": kind, "param": None, "code": self.code},
+        }
+
+
+def from_library(error: Exception) -> Refused:
+    """What the library refused, as an answer; its words name settings and folders, never texts."""
+    if isinstance(error, Refused):
+        return error
+    if isinstance(error, CorpusError | SettingError):
+        return Refused(422, "bad_value", str(error))
+    if isinstance(error, StoreError | EngineError):
+        return Refused(
+            503, "memory_unavailable", "the memory cannot be used now; see the log", retry_after=5
+        )
+    return Refused(500, "internal", "something went wrong inside; the log says where")
+
+
+def check_length(what: str, length: int, limit: int) -> None:
+    """Refuse what is too long."""
+    if length > limit:
+        said = f"{what} of {length:,} characters or tokens; at most {limit:,} are taken here"
+        raise Refused(413, "too_long", said)
+
+
+def busy(seconds: int = 1) -> Refused:
+    """There is a queue, and it is full."""
+    return Refused(429, "busy", "too many requests wait already; come again", retry_after=seconds)
+
+
+def stopping() -> Refused:
+    """The service is about to stop."""
+    return Refused(503, "stopping", "the service is stopping; come again", retry_after=5)
+
+
+def too_slow(seconds: float) -> Refused:
+    """It was not done in time."""
+    return Refused(
+        503, "too_slow", f"it was not done within {seconds:g} s; ask for less", retry_after=5
+    )
 
 
 def too_large(limit: int) -> Refused:
     """More bytes than a request may have."""
     return Refused(413, "too_large", f"the request is larger than {limit:,} bytes; send less")
-
-
-class BodyRefused(HTTPException):
-    """A refusal in the middle of a body; of this kind, for the framework lets no other through."""
-
-    def __init__(self, refused: Refused) -> None:
-        super().__init__(refused.status)
-        self.refused = refused
-
-
-@final
-class RequestBody:
-    """A body that ends in a refusal once it is too long, whatever it said, or too slow.
-
-    What stands outside of its strings is bounded as if it asked: the parser takes a hundred times
-    as long for a list of lists as for a text of that length, and lets nobody in meanwhile.
-    """
-
-    def __init__(
-        self, scope: Scope, receive: Receive, in_flight: InFlight, limits: Limits, limit: int
-    ) -> None:
-        self.headers = {name.lower(): value.decode("latin-1") for name, value in scope["headers"]}
-        self.size = 0
-        self._receive = receive
-        self._in_flight = in_flight
-        self._limits = limits
-        self._limit = limit
-        self._structure = Structure()
-        self._whole = False
-        self._until = time.monotonic() + limits.sending
-
-    def check_length(self) -> None:
-        """Refuse what says of itself that it is too long."""
-        length = self.headers.get(b"content-length", "0")
-        if not length.isdigit() or int(length) > self._limit:
-            raise too_large(self._limit)
-
-    async def __call__(self) -> Message:
-        """The next part of it."""
-        if self._whole:
-            return await self._receive()
-        try:
-            message = await asyncio.wait_for(self._receive(), self._until - time.monotonic())
-        except TimeoutError:
-            late = Refused(408, "too_slow", "the request did not come to its end in time")
-            raise BodyRefused(late) from None
-        self._whole = not message.get("more_body", False)
-        data = message.get("body", b"")
-        self.size += len(data)
-        self._in_flight.bytes += len(data)
-        if self.size > self._limit:
-            raise BodyRefused(too_large(self._limit))
-        if self._structure.add(data) > self._limits.asking:
-            raise BodyRefused(too_large(self._limits.asking))
-        if self._in_flight.bytes > self._limits.in_flight:
-            raise BodyRefused(busy(2))
-        return message
-
-
-@final
-class Structure:
-    """How much of a JSON text stands outside of its strings, told as it comes.
-
-    >>> structure = Structure()
-    >>> [structure.add(data) for data in (b'{"a": "b\\\\', b'"[[[ ", "c', b'": 1}')]
-    [3, 5, 9]
-    """
-
-    _ESCAPED = re.compile(rb"\\.", re.DOTALL)
-
-    def __init__(self) -> None:
-        self._outside = 0
-        self._inside = False
-        self._half = b""
-
-    def add(self, data: bytes) -> int:
-        """Bytes outside of strings, so far."""
-        data = self._ESCAPED.sub(b"", self._half + data)
-        self._half = b"\\" * data.endswith(b"\\")
-        parts = data.removesuffix(self._half).split(b'"')
-        self._outside += sum(map(len, parts[self._inside :: 2]))
-        self._inside ^= len(parts) % 2 == 0
-        return self._outside
-
-
-@final
-class ResponseSender:
-    """Adds the headers that all answers carry, remembers the status, sends what is taken."""
-
-    PIECE = 64 << 10
-
-    def __init__(self, send: Send, in_flight: InFlight) -> None:
-        self._in_flight = in_flight
-        self._send = send
-        self.id = uuid4().hex[:12]
-        self.status = 0
-
-    async def __call__(self, message: Message) -> None:
-        """Send a part of it."""
-        if message["type"] == "http.response.start":
-            self.status = message["status"]
-            had = {name.lower() for name, _ in message["headers"]}
-            more = [(name, value) for name, value in HEADERS.items() if name not in had]
-            more.append((b"x-request-id", self.id.encode()))
-            await self._send({**message, "headers": [*message["headers"], *more]})
-            return
-        # Piece by piece: the server waits before each until most of the last was taken.
-        data = message.get("body", b"")
-        self._in_flight.bytes += len(data)
-        try:
-            for start in range(0, len(data) - self.PIECE, self.PIECE):
-                piece = data[start : start + self.PIECE]
-                await self._send({**message, "body": piece, "more_body": True})
-            rest = data[(max(len(data) - 1, 0) // self.PIECE) * self.PIECE :]
-            await self._send({**message, "body": rest})
-        finally:
-            self._in_flight.bytes -= len(data)
-
-    async def refuse(self, refused: Refused, scope: Scope, receive: Receive) -> None:
-        """Say why not, unless half an answer is out."""
-        if self.status:
-            # The connection ends without the answer's end: nobody takes it for a whole one.
-            raise refused
-        response = JSONResponse(refused.body, refused.status, headers=refused.headers)
-        await response(scope, receive, self)

@@ -52,10 +52,14 @@ class Observer:
             for what, text in SHARDS.items()
         }
 
-    def show_shards(self, figures: Mapping[str, Sequence[ShardFigures]]) -> None:
-        """The shards of each memory that is open, as they were when they last answered."""
-        for what, gauge in self._shards.items():
+    def forget_shards(self) -> None:
+        """Those of memories that were open."""
+        for gauge in self._shards.values():
             gauge.clear()
+
+    def show_shards(self, figures: Mapping[str, Sequence[ShardFigures]]) -> None:
+        """The shards of a memory that is open, by its id: whoever sees this may not know names."""
+        for what, gauge in self._shards.items():
             for memory, shards in figures.items():
                 for number, each in enumerate(shards):
                     gauge.labels(memory, number).set(getattr(each, what))

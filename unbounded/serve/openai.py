@@ -6,30 +6,32 @@ A memory is a model; a chat is a completion after the template that the model's 
 import secrets
 import time
 from collections.abc import Iterator
-from dataclasses import replace
-from typing import Any, NoReturn
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Any, final
 
 from fastapi import APIRouter
 from fastapi.responses import Response
 
+from unbounded.corpus import Splitter
 from unbounded.errors import ModelError
+from unbounded.lm import Pretrained
 from unbounded.lm.subwords import chat_ends, chat_words
 from unbounded.memory import Piece, SamplingParams, generate
 from unbounded.memory.sampling import Source
 from unbounded.serve import openai_schemas as schemas
-from unbounded.serve.limits import Limits
-from unbounded.serve.refusals import Refused
+from unbounded.serve.guard import Context, Name
+from unbounded.serve.limits import Refused, check_length
 from unbounded.serve.registry import Registry
 from unbounded.serve.schemas import refusals
-from unbounded.serve.security import Context, Name
 from unbounded.serve.streaming import begin_pieces, json_answer, streamed
 from unbounded.serve.tokens import ByteFallback, Prompt
 from unbounded.store.layout import NAME
 
 router = APIRouter(prefix="/v1", tags=["as the official client has it"])
 
-DEFAULT_TOKENS, CHAT_TOKENS = 16, 256
-"""Words that are written where nobody says how many; a reply ends by itself."""
+REPLY = 256
+"""Words of a reply where nobody says how many; it ends by itself."""
 
 
 @router.get("/models", response_model=schemas.Models, responses=refusals())
@@ -56,12 +58,29 @@ async def model(name: Name, context: Context) -> Any:
 )
 async def completions(body: schemas.CompletionRequest, context: Context) -> Response:
     """Go on after a prompt, or score it (`echo`, `logprobs`, `max_tokens` 0)."""
-    registry = context.registry
+    registry, limits, model = context.registry, context.registry.limits, context.registry.model
     _check_right(body, context)
-    _check(registry.limits, body)
-    prompts = await registry.pool.run(lambda: _prompts(registry, body))
-    _check_words(registry.limits, body, prompts)
-    return await _answered(_Completions(registry, body, prompts), body, context)
+    choices, given = body.best_of or body.n or 1, body.prompts
+    check_length("prompts", sum(map(len, given)), limits.ask)
+    if (words := body.words * choices * len(given)) > 4 * limits.words:
+        raise Refused(413, "too_long", f"{words:,} words to write; at most {4 * limits.words}")
+    prompts = await registry.pool.run(lambda: _prompts(model, given))
+    # Only now it is known how long they are: a token can be a long word.
+    length = sum(len(piece) for prompt in prompts for piece in prompt.pieces)
+    check_length("prompts", length, limits.ask)
+    words = sum(len(prompt.words) for prompt in prompts) * choices
+    if body.echo and body.logprobs and words > limits.explained:
+        raise Refused(
+            413,
+            "too_long",
+            f"{words:,} words with the likeliest others at each; at most {limits.explained} are "
+            "taken: ask with logprobs 0, or for less",
+        )
+    top = body.logprobs or 0
+    sampling = _sampling(body, body.words, top) if body.words else None
+    echo = top if body.echo else None
+    writing = Writing(model.tokenizer, prompts, choices, sampling, echo)
+    return await _answered(_Completions(body, writing), body, context)
 
 
 @router.post(
@@ -71,11 +90,20 @@ async def completions(body: schemas.CompletionRequest, context: Context) -> Resp
 )
 async def chat(body: schemas.ChatRequest, context: Context) -> Response:
     """Reply to a conversation; for models with a chat template, others say what is supported."""
-    registry = context.registry
+    registry, tokenizer = context.registry, context.registry.model.tokenizer
     _check_right(body, context)
     registry.check_there(body.model)
-    conversation = await registry.pool.run(lambda: _Conversation(registry, body))
-    return await _answered(conversation, body, context)
+    messages = [{"role": one.role, "content": one.text} for one in body.messages]
+    check_length("messages", sum(len(one["content"]) for one in messages), registry.limits.ask)
+    try:
+        words = await registry.pool.run(lambda: chat_words(tokenizer, messages))
+    except ModelError as error:
+        raise Refused(422, "no_chat_template", str(error)) from None
+    most = body.max_completion_tokens or body.max_tokens or REPLY
+    sampling = _sampling(body, most, (body.top_logprobs or 0) if body.logprobs else 0)
+    sampling = replace(sampling, stop=sampling.stop + chat_ends(tokenizer))
+    writing = Writing(tokenizer, [Prompt.of_words(words)], body.n or 1, sampling)
+    return await _answered(_Conversation(body, writing), body, context)
 
 
 def _check_right(body: schemas.Request, context: Context) -> None:
@@ -84,14 +112,14 @@ def _check_right(body: schemas.Request, context: Context) -> None:
 
 
 async def _answered(
-    request: "_Completions | _Conversation", body: schemas.Request, context: Context
+    answer: "_Completions | _Conversation", body: schemas.Request, context: Context
 ) -> Response:
     registry = context.registry
-    events = await begin_pieces(registry, body.model, request.chunks)
     if body.stream:
-        return streamed(events)
-    *chunks, _ = await events.collect()
-    found = await registry.pool.run(lambda: request.joined(chunks))
+        return streamed(await begin_pieces(registry, body.model, answer.chunks))
+    events = await begin_pieces(registry, body.model, answer.writing.pieces)
+    *said, _ = await events.collect()
+    found = await registry.pool.run(lambda: answer.whole(said))
     context.log["words"] = found["usage"]["completion_tokens"]
     return await json_answer(registry.pool, found)
 
@@ -101,55 +129,14 @@ def _model(registry: Registry, name: str) -> dict[str, Any]:
     return {"id": name, "object": "model", "created": created, "owned_by": "unbounded"}
 
 
-def _given(body: schemas.CompletionRequest) -> list[Any]:
-    """Each prompt, as it was sent."""
-    given: Any = body.prompt
-    return [given] if isinstance(given, str) or isinstance(given[0], int) else given
-
-
-def _prompts(registry: Registry, body: schemas.CompletionRequest) -> list[Prompt]:
-    tokenizer, bytes_of = registry.model.tokenizer, ByteFallback.of(registry.model)
+def _prompts(model: Pretrained, given: list[Any]) -> list[Prompt]:
+    tokenizer, bytes_of = model.tokenizer, ByteFallback.of(model)
     return [
         Prompt.of_text(prompt, tokenizer)
         if isinstance(prompt, str)
         else Prompt.of_tokens(prompt, bytes_of, tokenizer)
-        for prompt in _given(body)
+        for prompt in given
     ]
-
-
-def _check(limits: Limits, body: schemas.CompletionRequest) -> None:
-    """Refuse what is too long as it was sent, before anything is made of it."""
-    given = _given(body)
-    if sum(map(len, given)) > limits.ask:
-        _refuse_length(limits)
-    choices = body.best_of or body.n or 1
-    words = _max_tokens(body) * choices * len(given)
-    if words > 4 * limits.words:
-        raise Refused(413, "too_long", f"{words:,} words to write; at most {4 * limits.words}")
-
-
-def _check_words(limits: Limits, body: schemas.CompletionRequest, prompts: list[Prompt]) -> None:
-    """Refuse what turns out to be too long: a token can be a long word."""
-    if sum(len(piece) for prompt in prompts for piece in prompt.pieces) > limits.ask:
-        _refuse_length(limits)
-    words = sum(len(prompt.words) for prompt in prompts) * (body.best_of or body.n or 1)
-    if body.echo and body.logprobs and words > limits.explained:
-        raise Refused(
-            413,
-            "too_long",
-            f"{words:,} words with the likeliest others at each; at most {limits.explained} are "
-            "taken: ask with logprobs 0, or for less",
-        )
-
-
-def _refuse_length(limits: Limits) -> NoReturn:
-    raise Refused(
-        413, "too_long", f"prompts of more than {limits.ask:,} characters or tokens in all"
-    )
-
-
-def _max_tokens(body: schemas.CompletionRequest) -> int:
-    return DEFAULT_TOKENS if body.max_tokens is None else body.max_tokens
 
 
 def _sampling(body: schemas.Request, words: int, top: int) -> SamplingParams:
@@ -164,185 +151,183 @@ def _sampling(body: schemas.Request, words: int, top: int) -> SamplingParams:
     )
 
 
+NOTHING = Piece("", 0.0, {}, "length")
+"""All of what is written where no word was asked for."""
+
+
+@dataclass(frozen=True)
+class Said:
+    """A piece of one choice, where it begins there, and whether it was written, not echoed."""
+
+    index: int
+    piece: Piece
+    offset: int
+    written: bool
+
+
+@dataclass(frozen=True)
+class Writing:
+    """What is to be written after each prompt, in so many choices."""
+
+    tokenizer: Splitter
+    prompts: list[Prompt]
+    choices: int
+    sampling: SamplingParams | None
+    """None writes nothing."""
+    echo: int | None = None
+    """Before that, say the prompt, and so many of the likeliest words in the place of each."""
+
+    def pieces(self, source: Source) -> Iterator[Said]:
+        """Choice by choice, a piece a token."""
+        for index in range(len(self.prompts) * self.choices):
+            prompt, offset = self.prompts[index // self.choices], 0
+            for piece, written in self._choice(source, prompt, index):
+                yield Said(index, piece, offset, written)
+                offset += len(piece.text)
+
+    def _choice(self, source: Source, prompt: Prompt, index: int) -> Iterator[tuple[Piece, bool]]:
+        if self.echo is not None:
+            for piece in prompt.echo(source, self.tokenizer, self.echo):
+                yield piece, False
+        if self.sampling is None:
+            yield NOTHING, False
+            return
+        assert self.sampling.seed is not None
+        drawn = replace(self.sampling, seed=self.sampling.seed + index)
+        for piece in generate(source, self.tokenizer, prompt.words, drawn, spaced=prompt.spaced):
+            yield piece, True
+
+    def usage(self, written: int) -> dict[str, int]:
+        """How many tokens there were."""
+        read = sum(prompt.tokens for prompt in self.prompts)
+        return {
+            "prompt_tokens": read,
+            "completion_tokens": written,
+            "total_tokens": read + written,
+        }
+
+
+def _by_choice(said: list[Said]) -> list[list[Said]]:
+    return [list(some) for _, some in groupby(said, key=lambda one: one.index)]
+
+
 def _shell(prefix: str, kind: str, model: str) -> dict[str, Any]:
     """What all chunks of an answer have in common."""
     name = f"{prefix}-{secrets.token_hex(12)}"
     return {"id": name, "object": kind, "created": int(time.time()), "model": model}
 
 
-def _usage(read: int, written: int) -> dict[str, int]:
-    """How many words there were."""
-    return {
-        "prompt_tokens": read,
-        "completion_tokens": written,
-        "total_tokens": read + written,
-    }
-
-
+@final
 class _Completions:
-    """Prompts to go on with, and the answer in chunks or whole."""
+    """What was written after prompts, as the official client reads it: in chunks, or whole."""
 
-    def __init__(
-        self, registry: Registry, body: schemas.CompletionRequest, prompts: list[Prompt]
-    ) -> None:
-        self._tokenizer = registry.model.tokenizer
+    def __init__(self, body: schemas.CompletionRequest, writing: Writing) -> None:
+        self.writing = writing
         self._body = body
-        self._prompts = prompts
-        self._choices = body.best_of or body.n or 1
-        self._mean: dict[int, float] = {}
-        """Of each choice, the mean log-probability of its words."""
         self._shell = _shell("cmpl", "text_completion", body.model)
 
     def chunks(self, source: Source) -> Iterator[dict[str, Any]]:
         """A chunk a token; the last says how many there were, if that is wanted."""
-        body, written = self._body, 0
-        words = _max_tokens(body)
-        drawing = _sampling(body, words, body.logprobs or 0) if words else None
-        for number, prompt in enumerate(self._prompts):
-            for index in range(number * self._choices, (number + 1) * self._choices):
-                offset = 0
-                echo = prompt.echo(source, self._tokenizer, body.logprobs or 0)
-                for piece in echo if body.echo else ():
-                    yield self._chunk(index, piece, offset)
-                    offset += len(piece.text)
-                if drawing is None:
-                    yield self._chunk(index, Piece("", 0.0, {}, "length"), None)
-                    continue
-                assert drawing.seed is not None
-                drawn = replace(drawing, seed=drawing.seed + index)
-                before, total = written, 0.0
-                for piece in generate(
-                    source, self._tokenizer, prompt.words, drawn, spaced=prompt.spaced
-                ):
-                    written += 1
-                    total += piece.log_prob
-                    yield self._chunk(index, piece, offset)
-                    offset += len(piece.text)
-                self._mean[index] = total / (written - before)
-        if not body.stream or (body.stream_options or {}).get("include_usage"):
-            read = sum(prompt.tokens for prompt in self._prompts)
-            yield self._shell | {"choices": [], "usage": _usage(read, written)}
+        written = 0
+        for said in self.writing.pieces(source):
+            written += said.written
+            choice = self._choice(said.index, [said])
+            if said.piece is NOTHING:
+                choice["logprobs"] = None
+            yield self._shell | {"choices": [choice]}
+        if self._body.tells_usage:
+            yield self._shell | {"choices": [], "usage": self.writing.usage(written)}
 
-    def _chunk(self, index: int, piece: Piece, offset: int | None) -> dict[str, Any]:
-        probs: dict[str, Any] | None = None
-        if self._body.logprobs is not None and offset is not None:
-            probs = {
-                "tokens": [piece.text],
-                "token_logprobs": [piece.log_prob],
-                "top_logprobs": [piece.top] if self._body.logprobs else None,
-                "text_offset": [offset],
-            }
-        choice = {"text": piece.text, "index": index, "logprobs": probs}
-        return self._shell | {"choices": [choice | {"finish_reason": piece.finish}]}
+    def whole(self, said: list[Said]) -> dict[str, Any]:
+        """All of it as one answer."""
+        kept = enumerate(self._best(_by_choice(said)))
+        choices = [self._choice(index, some) for index, some in kept]
+        usage = self.writing.usage(sum(one.written for one in said))
+        return self._shell | {"choices": choices, "usage": usage}
 
-    def joined(self, chunks: list[dict[str, Any]]) -> dict[str, Any]:
-        """All chunks as one answer."""
-        by_index: dict[int, list[dict[str, Any]]] = {}
-        for chunk in chunks:
-            for part in chunk["choices"]:
-                by_index.setdefault(part["index"], []).append(part)
-        kept = [by_index[index] for index in self._best()]
-        choices = [self._choice(index, parts) for index, parts in enumerate(kept)]
-        return {**chunks[-1], "choices": choices}
-
-    def _best(self) -> list[int]:
+    def _best(self, said: list[list[Said]]) -> list[list[Said]]:
         """Of each prompt's choices those that are wanted, the likeliest a word first."""
-        every = range(len(self._prompts) * self._choices)
-        if self._choices == (wanted := self._body.n or 1):
-            return list(every)
-        return [
-            index
-            for first in every[:: self._choices]
-            for index in sorted(
-                every[first : first + self._choices], key=lambda one: -self._mean.get(one, 0.0)
-            )[:wanted]
-        ]
+        every, wanted = self.writing.choices, self._body.n or 1
+        if every == wanted:
+            return said
 
-    def _choice(self, index: int, parts: list[dict[str, Any]]) -> dict[str, Any]:
+        def unlikely(some: list[Said]) -> float:
+            logs = [one.piece.log_prob for one in some if one.written]
+            return -sum(logs) / max(len(logs), 1)
+
+        by_prompt = (said[first : first + every] for first in range(0, len(said), every))
+        return [some for choices in by_prompt for some in sorted(choices, key=unlikely)[:wanted]]
+
+    def _choice(self, index: int, said: list[Said]) -> dict[str, Any]:
         probs: dict[str, Any] | None = None
         if self._body.logprobs is not None:
-            told = [part["logprobs"] for part in parts if part["logprobs"] is not None]
+            told = [one for one in said if one.piece is not NOTHING]
             probs = {
-                name: [value for one in told for value in one[name]]
-                for name in ("tokens", "token_logprobs", "text_offset")
+                "tokens": [one.piece.text for one in told],
+                "token_logprobs": [one.piece.log_prob for one in told],
+                "top_logprobs": [one.piece.top for one in told if self._body.logprobs] or None,
+                "text_offset": [one.offset for one in told],
             }
-            tops = [top for one in told for top in one["top_logprobs"] or []]
-            probs["top_logprobs"] = tops or None
         return {
-            "text": "".join(part["text"] for part in parts),
+            "text": "".join(one.piece.text for one in said),
             "index": index,
             "logprobs": probs,
-            "finish_reason": parts[-1]["finish_reason"],
+            "finish_reason": said[-1].piece.finish,
         }
 
 
+@final
 class _Conversation:
-    """A conversation to reply to, and the answer in chunks or whole."""
+    """What is replied to a conversation, as the official client reads it: in chunks, or whole."""
 
-    def __init__(self, registry: Registry, body: schemas.ChatRequest) -> None:
-        limits, self._tokenizer = registry.limits, registry.model.tokenizer
-        messages = [{"role": one.role, "content": one.text} for one in body.messages]
-        if sum(len(one["content"]) for one in messages) > limits.ask:
-            raise Refused(
-                413, "too_long", f"messages of more than {limits.ask:,} characters in all"
-            )
-        try:
-            self._words = chat_words(self._tokenizer, messages)
-        except ModelError as error:
-            raise Refused(422, "no_chat_template", str(error)) from None
+    def __init__(self, body: schemas.ChatRequest, writing: Writing) -> None:
+        self.writing = writing
         self._body = body
-        words = body.max_completion_tokens or body.max_tokens or CHAT_TOKENS
-        top = (body.top_logprobs or 1) if body.logprobs else 0
-        drawing = _sampling(body, words, top)
-        self._drawing = replace(drawing, stop=drawing.stop + chat_ends(self._tokenizer))
         self._shell = _shell("chatcmpl", "chat.completion.chunk", body.model)
 
     def chunks(self, source: Source) -> Iterator[dict[str, Any]]:
-        """A chunk a word; the last says how many there were, if that is wanted."""
-        body, written = self._body, 0
-        for index in range(body.n or 1):
-            yield self._chunk(index, {"role": "assistant", "content": ""})
-            assert self._drawing.seed is not None
-            drawn = replace(self._drawing, seed=self._drawing.seed + index)
-            for piece in generate(source, self._tokenizer, self._words, drawn):
+        """Who speaks, then a chunk a token; the last as with completions."""
+        written = 0
+        for index, said in groupby(self.writing.pieces(source), key=lambda one: one.index):
+            yield self._chunk(index, {"role": "assistant", "content": ""}, [])
+            for one in said:
                 written += 1
-                yield self._chunk(index, {"content": piece.text}, piece)
-        if not body.stream or (body.stream_options or {}).get("include_usage"):
-            yield self._shell | {"choices": [], "usage": _usage(len(self._words), written)}
+                yield self._chunk(index, {"content": one.piece.text}, [one])
+        if self._body.tells_usage:
+            yield self._shell | {"choices": [], "usage": self.writing.usage(written)}
 
-    def _chunk(
-        self, index: int, delta: dict[str, str], piece: Piece | None = None
-    ) -> dict[str, Any]:
-        probs = None
-        if self._body.logprobs and piece is not None:
-            likeliest = piece.top if self._body.top_logprobs else {}
-            probs = {
-                "content": [
-                    _token(piece.text, piece.log_prob)
-                    | {"top_logprobs": [_token(*one) for one in likeliest.items()]}
-                ]
-            }
-        finish = None if piece is None else piece.finish
+    def _chunk(self, index: int, delta: dict[str, str], said: list[Said]) -> dict[str, Any]:
+        probs = {"content": self._tokens(said)} if self._body.logprobs and said else None
+        finish = said[-1].piece.finish if said else None
         choice = {"index": index, "delta": delta, "logprobs": probs, "finish_reason": finish}
         return self._shell | {"choices": [choice]}
 
-    def joined(self, chunks: list[dict[str, Any]]) -> dict[str, Any]:
-        """All chunks as one answer."""
-        parts = [part for chunk in chunks for part in chunk["choices"]]
-        choices = []
-        for index in range(self._body.n or 1):
-            mine = [part for part in parts if part["index"] == index]
-            text = "".join(part["delta"]["content"] for part in mine)
-            told = [one for part in mine if part["logprobs"] for one in part["logprobs"]["content"]]
-            choices.append(
-                {
-                    "index": index,
-                    "message": {"role": "assistant", "content": text, "refusal": None},
-                    "logprobs": {"content": told, "refusal": None} if self._body.logprobs else None,
-                    "finish_reason": mine[-1]["finish_reason"],
-                }
-            )
-        return {**chunks[-1], "object": "chat.completion", "choices": choices}
+    def whole(self, said: list[Said]) -> dict[str, Any]:
+        """All of it as one answer."""
+        choices = [
+            {
+                "index": index,
+                "message": {
+                    "role": "assistant",
+                    "content": "".join(one.piece.text for one in some),
+                    "refusal": None,
+                },
+                "logprobs": {"content": self._tokens(some), "refusal": None}
+                if self._body.logprobs
+                else None,
+                "finish_reason": some[-1].piece.finish,
+            }
+            for index, some in enumerate(_by_choice(said))
+        ]
+        usage = self.writing.usage(len(said))
+        return self._shell | {"object": "chat.completion", "choices": choices, "usage": usage}
+
+    def _tokens(self, said: list[Said]) -> list[dict[str, Any]]:
+        return [
+            _token(one.piece.text, one.piece.log_prob)
+            | {"top_logprobs": [_token(*top) for top in one.piece.top.items()]}
+            for one in said
+        ]
 
 
 def _token(text: str, log_prob: float) -> dict[str, Any]:

@@ -7,6 +7,9 @@ from pydantic_core import PydanticCustomError
 
 from unbounded.serve.schemas import TEXT, Name, Seed, Token
 
+WRITTEN = 16
+"""Words that are written where nobody says how many."""
+
 # The first mistake in a list is enough: a hundred thousand of them take seconds to be told.
 Prompts = Annotated[
     list[Annotated[str, Field(pattern=TEXT)]], Field(min_length=1, max_length=64, fail_fast=True)
@@ -55,6 +58,11 @@ class Request(BaseModel):
     frequency_penalty: Unsupported = None
     logit_bias: Unsupported = None
 
+    @property
+    def tells_usage(self) -> bool:
+        """Whether the last chunk is to say how many tokens there were."""
+        return bool((self.stream_options or {}).get("include_usage"))
+
 
 class CompletionRequest(Request):
     """As the official client sends it; a memory is a model."""
@@ -65,7 +73,7 @@ class CompletionRequest(Request):
         | TokenPrompt
         | TokenPrompts
     ) = ""
-    max_tokens: Annotated[int, Field(ge=0, le=256)] | None = 16
+    max_tokens: Annotated[int, Field(ge=0, le=256)] | None = WRITTEN
     logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
     echo: bool | None = False
     best_of: Annotated[int, Field(ge=1, le=8)] | None = Field(
@@ -80,6 +88,17 @@ class CompletionRequest(Request):
                 "best_of", "best_of must be at least n, and cannot be streamed; leave it out"
             )
         return self
+
+    @property
+    def prompts(self) -> list[Any]:
+        """Each prompt, as it was sent."""
+        given: Any = self.prompt
+        return [given] if isinstance(given, str) or isinstance(given[0], int) else given
+
+    @property
+    def words(self) -> int:
+        """How many to write at most."""
+        return WRITTEN if self.max_tokens is None else self.max_tokens
 
 
 class LogProbs(BaseModel):

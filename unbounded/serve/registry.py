@@ -13,12 +13,11 @@ from typing import Any, TypeVar, final
 import unbounded.memory
 from unbounded.errors import EngineError, StoreError
 from unbounded.lm import Pretrained
-from unbounded.memory import Budget, Memory
+from unbounded.memory import Budget, Memory, checked_name
 from unbounded.memory.opening import is_name
 from unbounded.presets import set_threads
-from unbounded.serve.limits import Limits
+from unbounded.serve.limits import Limits, Refused, too_slow
 from unbounded.serve.observing import Observer
-from unbounded.serve.refusals import Refused, too_slow
 from unbounded.serve.session import Pool, Session
 from unbounded.store.disk import Lock, RealDisk, sync_folder
 from unbounded.store.layout import NAME, read_about
@@ -67,7 +66,6 @@ class Registry:
         set_threads(1)
         for line in finish_deletions(self.root):
             self._log("", line)
-        self.pool.start()
         self.ready = True
 
     async def stop(self) -> None:
@@ -103,7 +101,7 @@ class Registry:
 
     async def make(self, name: str, budget: Budget | None) -> None:
         """Make a memory that has read nothing."""
-        checked_name(name)
+        checked_name(name)  # once more where a path is made of it
         async with self._making:
             there = self.names()
             if name in there:
@@ -215,26 +213,9 @@ class Registry:
         self.observer.log("memory", memory=name, said=line)
 
     def check_there(self, name: str) -> None:
-        """Refuse a name that is none, or of nothing: no lock is kept for it."""
-        if checked_name(name) not in self._open and name not in self.names():
+        """Refuse a name of nothing: no lock is kept for it."""
+        if name not in self._open and name not in self.names():
             raise Refused(404, "no_memory", "there is no memory of that name")
-
-
-def checked_name(name: str) -> str:
-    """The name, if it is one; whatever else it is never reaches the disk.
-
-    >>> checked_name("my-notes.2026")
-    'my-notes.2026'
-    """
-    if not is_name(name):
-        # Without the name itself: a request's text goes nowhere.
-        raise Refused(
-            422,
-            "bad_name",
-            "that is no name for a memory; use up to 64 letters, digits, - and _, "
-            "and single dots between them",
-        )
-    return name
 
 
 def delete_folder(root: Path, name: str) -> None:

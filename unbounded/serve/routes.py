@@ -6,9 +6,10 @@ Routes first, then the work of each on a memory.
 import asyncio
 import math
 import re
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Iterator
 from contextlib import aclosing
 from dataclasses import asdict
+from functools import partial
 from typing import Annotated, Any, final
 
 import numpy as np
@@ -23,10 +24,10 @@ from unbounded.memory.readings import NetworkAlone
 from unbounded.memory.sampling import Source, after, follows_space
 from unbounded.model import Reading
 from unbounded.serve import schemas
-from unbounded.serve.refusals import Refused
+from unbounded.serve.guard import Context, Name
+from unbounded.serve.limits import Refused, check_length
 from unbounded.serve.registry import Registry
 from unbounded.serve.schemas import PredictRequest, ReadRequest, refusals
-from unbounded.serve.security import Context, Name
 from unbounded.serve.streaming import EventQueue, begin_events, begin_pieces, json_answer, streamed
 from unbounded.serve.tokens import Spans, score_blocks, tokenized
 from unbounded.types import Probs
@@ -108,15 +109,15 @@ async def read(name: Name, body: schemas.ReadRequest, context: Context) -> Respo
     The same text under the same document's name is read once; a changed one replaces it.
     """
     registry = context.registry
-    _check_length(body.text, registry.limits.text)
+    check_length("a text", len(body.text), registry.limits.text)
     check_lines(body.text, registry.limits.line)
     halves = "half a character" if _HALVES.search(body.text) else None
     if (found := halves or why_not_text(body.text)) is not None:
         raise Refused(422, "not_text", f"that is not text (it has {found}); send text")
-    events = await begin_events(registry, name, read_text(registry, name, body))
+    events = await begin_events(registry, name, partial(read_text, registry, name, body))
     if body.stream:
         return streamed(events)
-    (done,) = await events.collect(keep=1)
+    *_, done = await events.collect()
     del done["event"]
     context.log["words"] = done["words"]
     return await json_answer(registry.pool, done)
@@ -201,23 +202,14 @@ async def forget(name: Name, body: schemas.ForgetRequest, context: Context) -> A
 
 async def _stats(registry: Registry, name: str) -> dict[str, Any]:
     found = await registry.ask(name, lambda memory: memory.stats())
-    found["words_by_day"] = dict(list(found["words_by_day"].items())[-registry.limits.days :])
-    return {field: found[field] for field in schemas.Stats.model_fields if field != "name"} | {
-        "name": name
-    }
+    days = list(found["words_by_day"].items())[-registry.limits.days :]
+    return found | {"name": name, "words_by_day": dict(days)}
 
 
 async def _tokenized(registry: Registry, text: str, *, ended: bool) -> Spans:
     """The words of what is asked about, or of what comes before it."""
-    _check_length(text, registry.limits.ask)
+    check_length("a text", len(text), registry.limits.ask)
     return await registry.pool.run(lambda: tokenized(text, registry.model.tokenizer, ended=ended))
-
-
-def _check_length(text: str, limit: int) -> None:
-    if len(text) > limit:
-        raise Refused(
-            413, "too_long", f"a text of {len(text):,} characters; at most {limit:,} are taken here"
-        )
 
 
 def check_lines(text: str, most: int) -> None:
@@ -267,53 +259,47 @@ class Tally:
         }
 
 
-def read_text(
-    registry: Registry, name: str, body: ReadRequest
-) -> Callable[[EventQueue], Coroutine[Any, Any, None]]:
-    """Work that reads a text into a memory; its last event is sent when all of it is durable."""
+async def read_text(registry: Registry, name: str, body: ReadRequest, events: EventQueue) -> None:
+    """Read a text into a memory; the last event is sent when all of it is durable."""
+    lines, tally = _Lines(body.text, body.document), Tally()
+    nats: list[float] = []
+    static_nats: list[float] = []
+    weights: dict[str, float] = {}
+    async with registry.session(name) as session:
+        before = len(session.memory.online.vocabulary)
+        events.put({"event": "accepted", "characters": len(body.text)})
 
-    async def work(events: EventQueue) -> None:
-        lines, tally = _Lines(body.text, body.document), Tally()
-        nats: list[float] = []
-        static_nats: list[float] = []
-        weights: dict[str, float] = {}
-        async with registry.session(name) as session:
-            before = len(session.memory.online.vocabulary)
-            events.put({"event": "accepted", "characters": len(body.text)})
+        def so_far() -> dict[str, Any]:
+            return {
+                "words": tally.words,
+                "new_words": len(session.memory.online.vocabulary) - before,
+                "entries": len(session.memory),
+                **tally.perplexities(),
+                "weights": weights,
+            }
 
-            def so_far() -> dict[str, Any]:
-                return {
-                    "words": tally.words,
-                    "new_words": len(session.memory.online.vocabulary) - before,
-                    "entries": len(session.memory),
-                    **tally.perplexities(),
-                    "weights": weights,
-                }
-
-            # Who names no document does not mean one that was read before.
-            named = "document" in body.model_fields_set and not body.again
-            document = body.document if named else None
-            async with aclosing(session.read(lines, body.time, document)) as readings:
-                async for reading in readings:
-                    alone, memory = tally.add(reading)
-                    weights = dict(zip(reading.experts, reading.weights[-1].tolist(), strict=True))
-                    registry.observer.words.labels("read").inc(len(memory))
-                    if body.per_word:
-                        nats += memory.round(4).tolist()
-                        static_nats += alone.round(4).tolist()
-                    # Who does not listen is sent fewer blocks, and the end.
-                    if not events.full:
-                        block = {
-                            "characters": lines.seen,
-                            "nats": float(memory.mean()),
-                            "static_nats": float(alone.mean()),
-                            "block": len(memory),
-                        }
-                        events.put({"event": "progress", **so_far(), **block})
-            done = {"event": "done", **so_far()}
-            events.put(done | ({"nats": nats, "static_nats": static_nats} if body.per_word else {}))
-
-    return work
+        # Who names no document does not mean one that was read before.
+        named = "document" in body.model_fields_set and not body.again
+        document = body.document if named else None
+        async with aclosing(session.read(lines, body.time, document)) as readings:
+            async for reading in readings:
+                alone, memory = tally.add(reading)
+                weights = dict(zip(reading.experts, reading.weights[-1].tolist(), strict=True))
+                registry.observer.words.labels("read").inc(len(memory))
+                if body.per_word:
+                    nats += memory.round(4).tolist()
+                    static_nats += alone.round(4).tolist()
+                # Who does not listen is sent fewer blocks, or none, and the end.
+                if body.stream and not events.full:
+                    block = {
+                        "characters": lines.seen,
+                        "nats": float(memory.mean()),
+                        "static_nats": float(alone.mean()),
+                        "block": len(memory),
+                    }
+                    events.put({"event": "progress", **so_far(), **block})
+        done = {"event": "done", **so_far()}
+        events.put(done | ({"nats": nats, "static_nats": static_nats} if body.per_word else {}))
 
 
 @final

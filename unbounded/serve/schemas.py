@@ -16,7 +16,7 @@ from unbounded.errors import SettingError
 from unbounded.memory import Document, Guess
 from unbounded.memory.integrity import timestamp
 from unbounded.memory.opening import LONGEST, PATTERN
-from unbounded.serve.refusals import STATUSES
+from unbounded.serve.limits import STATUSES
 
 TEXT = r"^[^\x00]*$"
 LABEL = r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]+$"

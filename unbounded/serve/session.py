@@ -1,23 +1,21 @@
 """One open memory among many users: reading in order, asking in between; the threads for both."""
 
 import asyncio
-import heapq
-import threading
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from datetime import datetime
 from functools import partial
 from itertools import count
+from queue import PriorityQueue
 from typing import Any, TypeVar, final
 
 from unbounded.corpus import Line
 from unbounded.errors import UnboundedError
 from unbounded.memory import Memory
 from unbounded.model import Reading
-from unbounded.serve.limits import Limits
-from unbounded.serve.refusals import Refused, busy, stopping
+from unbounded.serve.limits import Limits, Refused, busy, stopping
 
 T = TypeVar("T")
 
@@ -27,40 +25,28 @@ READING_DELAY = 0.25
 
 @final
 class Pool:
-    """A few threads and one queue, ordered by when each piece of work should begin."""
+    """A few threads, and their work ordered by when each piece of it should begin."""
 
     def __init__(self, threads: int) -> None:
-        self._heap: list[tuple[float, int, Callable[[], Any], Future[Any]]] = []
+        self._threads = ThreadPoolExecutor(threads, "pool")
+        self._queue: PriorityQueue[tuple[float, int, Callable[[], Any], Future[Any]]]
+        self._queue = PriorityQueue()
         self._numbers = count()
-        self._changed = threading.Condition()
-        self._closed = False
-        self._threads = [
-            threading.Thread(target=self._work, name=f"pool-{i}", daemon=True)
-            for i in range(threads)
-        ]
-
-    def start(self) -> None:
-        """Begin to take work."""
-        for thread in self._threads:
-            thread.start()
 
     def __len__(self) -> int:
         """Pieces of work that wait."""
-        return len(self._heap)
+        return self._queue.qsize()
 
     async def run(self, work: Callable[[], T], *, delay: float = 0.0) -> T:
         """Have it done by a thread; with a delay, after those who came a little later.
 
         Who is cancelled still waits for its end: a lock may depend on it.
         """
-        queued: Future[T] = Future()
-        with self._changed:
-            if self._closed:
-                raise RuntimeError("the pool is closed")
-            due = time.monotonic() + delay
-            heapq.heappush(self._heap, (due, next(self._numbers), work, queued))
-            self._changed.notify()
-        future = asyncio.wrap_future(queued)
+        done: Future[T] = Future()
+        # A thread for each piece, which takes the most urgent: perhaps another than this.
+        self._threads.submit(self._do_next)
+        self._queue.put((time.monotonic() + delay, next(self._numbers), work, done))
+        future = asyncio.wrap_future(done)
         cancelled = False
         while not future.done():
             try:
@@ -74,30 +60,14 @@ class Pool:
 
     def close(self) -> None:
         """Do what is left, then end the threads."""
-        with self._changed:
-            self._closed = True
-            self._changed.notify_all()
-        for thread in self._threads:
-            thread.join()
+        self._threads.shutdown()
 
-    def _work(self) -> None:
-        while True:
-            with self._changed:
-                while not self._heap and not self._closed:
-                    self._changed.wait()
-                if not self._heap:
-                    return
-                _, _, work, future = heapq.heappop(self._heap)
-            if not future.set_running_or_notify_cancel():
-                continue
-            try:
-                result = work()
-            except BaseException as error:
-                future.set_exception(error)
-            else:
-                future.set_result(result)
-            # What was asked for must not live on in a thread that waits.
-            del work, future
+    def _do_next(self) -> None:
+        _, _, work, done = self._queue.get()
+        try:
+            done.set_result(work())
+        except BaseException as error:
+            done.set_exception(error)
 
 
 @final

@@ -10,7 +10,7 @@ from fastapi.responses import Response, StreamingResponse
 from unbounded.memory import Memory
 from unbounded.memory.sampling import Source
 from unbounded.model import OnlineModel
-from unbounded.serve.refusals import Refused, from_library, stopping, too_slow
+from unbounded.serve.limits import Refused, from_library, stopping, too_slow
 from unbounded.serve.registry import Registry
 from unbounded.serve.session import Pool
 
@@ -33,29 +33,26 @@ class EventQueue:
         self._most = most
         self._queue: asyncio.Queue[Any] = asyncio.Queue()
         self._taken = asyncio.Event()
-        self._begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Done with the first event; raises the refusal if that is what comes first."""
         self._failure: Refused | None = None
         self.abandoned = False
         """Whether nobody listens any more."""
 
     def put(self, *events: Any) -> None:
-        """Send something, from the loop's own thread."""
-        if events and not self._begun.done():
-            self._begun.set_result(None)
+        """Send something, from the loop's own thread; None is the end."""
+        if events and not self.begun.done():
+            self.begun.set_result(None)
         for event in events:
             self._queue.put_nowait(event)
-
-    def end(self) -> None:
-        """There is nothing more to send."""
-        self.put(None)
 
     def fail(self, error: Exception) -> None:
         """It went wrong: said by the answer itself if nothing was sent yet."""
         self._failure = from_library(error)
-        if self._begun.done():
+        if self.begun.done():
             self.put(self._failure.body, None)
         else:
-            self._begun.set_exception(self._failure)
+            self.begun.set_exception(self._failure)
 
     @property
     def full(self) -> bool:
@@ -68,10 +65,6 @@ class EventQueue:
             self._taken.clear()
             await self._taken.wait()
 
-    async def begun(self) -> None:
-        """Wait for the first event; raises the refusal if that is what comes first."""
-        await self._begun
-
     async def __aiter__(self) -> AsyncIterator[Any]:
         try:
             while (event := await self._queue.get()) is not None:
@@ -81,13 +74,9 @@ class EventQueue:
             self.abandoned = True
             self._taken.set()
 
-    async def collect(self, keep: int | None = None) -> list[Any]:
-        """All events, or the last few; raises the refusal if it ended in one."""
-        events: list[Any] = []
-        async for event in self:
-            events.append(event)
-            if keep is not None:
-                del events[:-keep]
+    async def collect(self) -> list[Any]:
+        """All events; raises the refusal if it ended in one."""
+        events = [event async for event in self]
         if self._failure is not None:
             raise self._failure
         return events
@@ -102,30 +91,23 @@ async def begin_events(
     async def run() -> None:
         try:
             await work(events)
-            events.end()
+            events.put(None)
         except Exception as error:
             events.fail(error)
             if not isinstance(error, Refused):
                 registry.observer.failed(error, memory=name)
 
     registry.begin(run())
-    await events.begun()
+    await events.begun
     return events
 
 
 @final
-class _Turns(Source):
-    """The memory whose turn it is: itself, or while it forgets the one that it was before."""
+class _Turn:
+    """What is asked in this turn: the memory, or while it forgets the one that it was before."""
 
-    memory: Memory
-
-    @property
-    def online(self) -> OnlineModel:
-        return self.memory.online
-
-    @property
-    def version(self) -> object:
-        return self.memory.version
+    online: OnlineModel
+    version: object
 
 
 async def begin_pieces(
@@ -134,13 +116,13 @@ async def begin_pieces(
     """What a thread generates while it asks a memory, a piece an event, and `DONE`."""
     limits, loop = registry.limits, asyncio.get_running_loop()
     deadline = loop.time() + limits.seconds
-    source = _Turns()
+    source = _Turn()
     made = pieces(source)
 
     async def work(events: EventQueue) -> None:
         def turn(memory: Memory) -> bool:
             """Send pieces for a while; whether there are more."""
-            source.memory = memory
+            source.online, source.version = memory.online, memory.version
             end, batch = loop.time() + TURN, list[Any]()
             try:
                 for piece in made:

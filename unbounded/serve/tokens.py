@@ -21,10 +21,9 @@ from unbounded.memory import Piece
 from unbounded.memory.readings import peeked
 from unbounded.memory.sampling import SHOWN, Source, follows_space, since_sentence, steps, top_texts
 from unbounded.model import OnlineModel, Reading
-from unbounded.serve.limits import Limits
-from unbounded.serve.refusals import Refused
+from unbounded.serve.guard import Context
+from unbounded.serve.limits import Refused, check_length
 from unbounded.serve.schemas import TEXT, Token, refusals
-from unbounded.serve.security import Context
 from unbounded.serve.streaming import json_answer
 
 router = APIRouter(tags=["tokens"])
@@ -201,6 +200,11 @@ class Prompt:
         pieces = [text[start:end] for start, end in pairwise([0, *ends])]
         return Prompt(words, pieces, last, len(tokens), follows_space(text, tokenizer))
 
+    @staticmethod
+    def of_words(words: list[str]) -> "Prompt":
+        """Words that nobody wants to see again."""
+        return Prompt(words, [], [], len(words), spaced=False)
+
     def echo(self, source: Source, splitter: Splitter, top: int) -> Iterator[Piece]:
         """The prompt's tokens, each with how likely it was, and the likeliest others."""
         at, nothing = 0, Piece("", 0.0, {"": 0.0} if top else {})
@@ -302,7 +306,7 @@ async def tokenizer_info(context: Context) -> Any:
 async def tokenize(body: TokenizeRequest, context: Context) -> Response:
     """A text as tokens; a line feed is the end of a sentence."""
     registry = context.registry
-    _check(registry.limits, body.prompt)
+    check_length("a text", len(body.prompt), registry.limits.ask)
 
     def work() -> list[int]:
         words = [SENTENCE_END]
@@ -319,14 +323,9 @@ async def tokenize(body: TokenizeRequest, context: Context) -> Response:
 async def detokenize(body: DetokenizeRequest, context: Context) -> Any:
     """Tokens as text that is pleasant to read."""
     registry = context.registry
-    _check(registry.limits, body.tokens)
+    check_length("a text", len(body.tokens), registry.limits.ask)
 
     def work() -> str:
         return registry.model.tokenizer.text(ByteFallback.of(registry.model).decode(body.tokens)[0])
 
     return {"prompt": await registry.pool.run(work)}
-
-
-def _check(limits: Limits, given: str | list[int]) -> None:
-    if len(given) > limits.ask:
-        raise Refused(413, "too_long", f"more than {limits.ask:,} characters or tokens")

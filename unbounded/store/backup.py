@@ -5,8 +5,9 @@ the memory as it was at that moment. A backup is a memory's folder; the next one
 come since, and after a compaction, all.
 """
 
+import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -115,19 +116,22 @@ def _origin(folder: Path) -> tuple[object, ...]:
 
 def _copied(source: Store, target: Path, disk: Disk, show: Callable[[int, int], None]) -> Backup:
     generation, count = source.generation, source.journal.watermark
-    path = journal_path(target, generation)
+    path, end = journal_path(target, generation), source.journal.end_of(count) or len(START)
     had = journals(target)
     copied = 0
     if had and max(had) > generation:
         raise StoreError(f"{target} is newer than {source.folder}; give another folder")
     if not had:
-        write_file(
-            disk, path, source.journal.bytes_at(0, source.journal.end_of(source.journal.first) or 0)
-        )
+        first = source.journal.end_of(source.journal.first) or 0
+        write_file(disk, path, source.journal.bytes_at(0, first))
     elif generation not in had:
-        copied += _whole(source, count, path, disk)
+        # The whole journal beside the older one; the rename is the switch.
+        temporary = path.with_name(path.name + TEMPORARY)
+        copied += _copy(source.journal, temporary, 0, end, disk, show)
+        disk.replace(temporary, path)
+        sync_folder(disk, target)
     identity = None if source.old else source.about["id"]
-    where = disk, path, generation, identity, lambda record: None, list[str]()
+    where = disk, path, generation, identity, lambda record: None, lambda event: None
     with closing(Journal(*where, write=True)) as journal:
         _take_back(source, journal, count)
         if journal.records > count or not _same(journal, source.journal, journal.records):
@@ -135,15 +139,30 @@ def _copied(source: Store, target: Path, disk: Disk, show: Callable[[int, int], 
                 f"{target} went on otherwise than {source.folder}, or was restored from elsewhere; "
                 "give another folder"
             )
-        copied += _append(source, journal, count, show)
+        copied += _copy(source.journal, path, journal.end, end, disk, show)
     copied += _snapshot(source, target, generation, count, disk)
-    with closing(Journal(*where, write=False)) as copy:
+    with closing(Journal(*where, write=True)) as copy:
         _verify(source, copy, count)
     data = (source.folder / NAME).read_bytes()
     if not (target / NAME).exists() or (target / NAME).read_bytes() != data:
         write_file(disk, target / NAME, data)
     remove_litter(target, generation)
     return Backup(source.catalog.positions_at(count), count, copied)
+
+
+def _copy(
+    source: Journal, path: Path, start: int, end: int, disk: Disk, show: Callable[[int, int], None]
+) -> int:
+    """Bring a stretch of the journal over, on disk piece by piece; how many bytes."""
+    with synced(disk, path, os.O_WRONLY | os.O_CREAT) as file:
+        os.ftruncate(file, start)
+        os.lseek(file, start, os.SEEK_SET)
+        for at in range(start, end, _PIECE):
+            piece = source.bytes_at(at, min(_PIECE, end - at))
+            write_all(disk, file, piece)
+            disk.sync(file)
+            show(at + len(piece), end)
+    return end - start
 
 
 def _take_back(source: Store, journal: Journal, count: int) -> None:
@@ -159,43 +178,6 @@ def _take_back(source: Store, journal: Journal, count: int) -> None:
 
 def _same(one: Journal, other: Journal, count: int) -> bool:
     return one.checksum_of(count) == other.checksum_of(count)
-
-
-def _whole(source: Store, count: int, path: Path, disk: Disk) -> int:
-    """Copy the whole journal beside an older one; the rename is the switch."""
-    temporary = path.with_name(path.name + TEMPORARY)
-    end = source.journal.end_of(count) or len(START)
-    with synced(disk, temporary, ANEW) as file:
-        for at in range(0, end, _PIECE):
-            write_all(disk, file, source.journal.bytes_at(at, min(_PIECE, end - at)))
-    disk.replace(temporary, path)
-    sync_folder(disk, path.parent)
-    return end
-
-
-def _append(source: Store, journal: Journal, count: int, show: Callable[[int, int], None]) -> int:
-    """Bring the records over that are missing; how many bytes."""
-    start = journal.end
-    for parts in _batches(source, journal.records, count):
-        journal.append(parts)
-        journal.sync()
-        show(journal.end, source.journal.end_of(count) or 0)
-    return journal.end - start
-
-
-def _batches(source: Store, first: int, count: int) -> Iterator[list[tuple[int, bytes]]]:
-    parts: list[tuple[int, bytes]] = []
-    size = 0
-    for record in source.journal.since(first):
-        if record.number >= count:
-            break
-        parts.append((record.kind, bytes(record.payload)))
-        size += len(record.payload)
-        if size >= _PIECE:
-            yield parts
-            parts, size = [], 0
-    if parts:
-        yield parts
 
 
 def _snapshot(source: Store, target: Path, generation: int, count: int, disk: Disk) -> int:

@@ -1,13 +1,12 @@
 """Where every word came from: its document, line and time; and which words were forgotten."""
 
-from array import array
-from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import final
 
 import numpy as np
 
+from unbounded.growable_array import GrowableArray
 from unbounded.shapes import Bool, Int
 from unbounded.store.records import Ranges, Words
 
@@ -17,6 +16,13 @@ Spots = Int[np.ndarray, " n"]
 
 Left = Bool[np.ndarray, " n"]
 """Which words were not forgotten."""
+
+
+_BLOCK = np.dtype(
+    [(name, "i8") for name in ("first", "number", "start", "forms")] + [("time", "f8")]
+)
+"""A block of words: its first position, its record's number, where that begins, where the one with
+its forms does, and when it was read."""
 
 
 @dataclass(frozen=True)
@@ -69,16 +75,9 @@ class Catalog:
         self.positions = 0
         self.files: dict[str, FileNote] = {}
         """Each file as it was when it was read to its end."""
-        self._first, self._number, self._start = array("q"), array("q"), array("q")
-        self._forms = array("q")
-        self._time = array("d")
-        self._runs = array("i")
+        self._blocks = GrowableArray(np.empty(0, _BLOCK))
+        self._runs = GrowableArray(np.empty((0, 3), np.int32))
         self._forgotten = np.empty((0, 2), np.int64)
-
-    @property
-    def blocks(self) -> int:
-        """How many records of words there are."""
-        return len(self._first)
 
     @property
     def entries(self) -> int:
@@ -93,8 +92,7 @@ class Catalog:
     @property
     def bytes(self) -> int:
         """What the tables take."""
-        parts = (self._first, self._number, self._start, self._forms, self._time, self._runs)
-        return sum(part.itemsize * len(part) for part in parts) + self._forgotten.nbytes
+        return self._blocks.view.nbytes + self._runs.view.nbytes + self._forgotten.nbytes
 
     def number_of(self, document: str) -> int | None:
         """The number of a document, if it has been named."""
@@ -111,24 +109,21 @@ class Catalog:
             0 <= int(words.runs[:, 0].min()) <= int(words.runs[:, 0].max()) < len(self.documents)
         ):
             raise ValueError("words of a document that was never named")
-        self._first.append(self.positions)
-        self._number.append(number)
-        self._start.append(start)
-        self._forms.append(0)
-        self._time.append(words.time)
-        self._runs.frombytes(np.ascontiguousarray(words.runs, np.int32).tobytes())
+        self._blocks.append(np.array([(self.positions, number, start, 0, words.time)], _BLOCK))
+        self._runs.append(words.runs)
         self.positions += words.count
 
     def add_forms(self, number: int, start: int) -> None:
         """How the last block was written; that record begins at `start`."""
-        if not self._number or self._number[-1] != number - 1:
+        last = self._blocks.view[-1:]
+        if last["number"].tolist() != [number - 1]:
             raise ValueError("forms of no words")
-        self._forms[-1] = start or -1
+        last["forms"] = start or -1
 
     def forms(self, block: int) -> tuple[int, int] | None:
         """The number of the record that says how a block was written, and where that begins."""
-        start = self._forms[block]
-        return (self._number[block] + 1, max(start, 0)) if start else None
+        _, number, _, start, _ = self._blocks.view[block].item()
+        return (number + 1, max(start, 0)) if start else None
 
     def forget(self, ranges: Ranges) -> None:
         """Words at these positions are gone."""
@@ -158,8 +153,9 @@ class Catalog:
 
     def positions_at(self, records: int) -> int:
         """How many words stand in that many records."""
-        block = bisect_left(self._number, records)
-        return self._first[block] if block < len(self._first) else self.positions
+        blocks = self._blocks.view
+        later = blocks["first"][np.searchsorted(blocks["number"], records) :]
+        return int(later[0]) if len(later) else self.positions
 
     def entries_before(self, position: int) -> int:
         """How many words that are left stand before a position."""
@@ -168,11 +164,9 @@ class Catalog:
 
     def where(self, positions: Spots) -> list[Where]:
         """Where the words at these positions stand."""
-        runs = self._table()
-        ends = np.cumsum(runs[:, 2])
-        at = np.searchsorted(ends, positions, "right")
-        block = self.blocks_of(positions)
-        times = np.frombuffer(self._time.tobytes(), np.float64)[block]
+        runs = self._runs.view
+        at = np.searchsorted(np.cumsum(runs[:, 2]), positions, "right")
+        times = self._blocks.view["time"][self.blocks_of(positions)]
         return [
             Where(self.documents[document].name, line, time)
             for (document, line, _), time in zip(runs[at].tolist(), times.tolist(), strict=True)
@@ -180,21 +174,20 @@ class Catalog:
 
     def blocks_of(self, positions: Spots) -> Spots:
         """The number of the block of words in which each position lies."""
-        first = np.frombuffer(self._first.tobytes(), np.int64)
-        return np.searchsorted(first, positions, "right") - 1
+        return np.searchsorted(self._blocks.view["first"], positions, "right") - 1
 
     def block(self, block: int) -> tuple[int, int, int]:
         """The first position of a block, its record's number, and where that begins."""
-        return self._first[block], self._number[block], self._start[block]
+        first, number, start, _, _ = self._blocks.view[block].item()
+        return first, number, start
 
     def times(self) -> tuple[Spots, np.ndarray]:
         """The first position of each block of words, and when it was read."""
-        first = np.frombuffer(self._first.tobytes(), np.int64)
-        return first, np.frombuffer(self._time.tobytes(), np.float64)
+        return self._blocks.view["first"], self._blocks.view["time"]
 
     def lines(self) -> Lines:
         """All lines; one that lies in two blocks is put together."""
-        runs = self._table().astype(np.int64)
+        runs = self._runs.view.astype(np.int64)
         starts = np.cumsum(runs[:, 2]) - runs[:, 2]
         new = np.ones(len(runs), bool)
         new[1:] = (runs[1:, :2] != runs[:-1, :2]).any(axis=1)
@@ -209,9 +202,6 @@ class Catalog:
             return np.zeros(len(self.documents), np.int64)
         left = np.add.reduceat(self.kept(0, self.positions).astype(np.int64), lines.starts)
         return np.bincount(lines.documents, left, len(self.documents)).astype(np.int64)
-
-    def _table(self) -> np.ndarray:
-        return np.frombuffer(self._runs.tobytes(), np.int32).reshape(-1, 3)
 
 
 def merged(ranges: Iterable[tuple[int, int]]) -> Int[np.ndarray, "ranges 2"]:

@@ -13,14 +13,15 @@ import os
 import struct
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 
 from unbounded.store import records
-from unbounded.store.disk import Disk, told, write_all
+from unbounded.store.disk import Disk, synced, told, write_all
+from unbounded.store.journal import scan
 from unbounded.store.records import HEAD, record_at, to_bytes
 from unbounded.store.snapshot import ROOM, Snapshot
 
@@ -40,13 +41,11 @@ class Delta:
     before: int
     """How many records the state had seen before it."""
     to: Snapshot
+    """Where it leads; the path is that of the file it lies in."""
+    number: int
+    """The first of its two records."""
     growth: tuple[int, int]
     rest: tuple[int, int]
-
-    @property
-    def path(self) -> Path:
-        """The file that it lies in."""
-        return self.to.path
 
     @property
     def end(self) -> int:
@@ -54,46 +53,38 @@ class Delta:
         return self.rest[1]
 
 
-@final
-class Deltas:
-    """Appends deltas to a file, which is cut where the last good one ends."""
+@dataclass(frozen=True)
+class Tail:
+    """Where the next delta goes: behind so many bytes and records of a file."""
 
-    def __init__(self, disk: Disk, path: Path, end: int, records: int) -> None:
-        """Go on behind `end`, 0 for a new file, from the state after so many records."""
-        self.path = path
-        self.records = records
-        self._disk = disk
-        self._number = 0
-        self._file = disk.open(path, os.O_RDWR | os.O_CREAT)
-        try:
-            if end:
-                self._number = 2 * sum(1 for delta in read_deltas(path) if delta.end <= end)
-            os.ftruncate(self._file, end)
-            os.lseek(self._file, end, os.SEEK_SET)
-            if not end:
-                write_all(disk, self._file, START)
-        except BaseException:
-            os.close(self._file)
-            raise
+    state: Snapshot
+    """What it leads on from; the path is that of the file."""
+    end: int = 0
+    number: int = 0
 
-    def append(self, to: Snapshot, growth: Mapping[str, np.ndarray], rest: Arrays) -> None:
-        """Write a delta, and return once it is on disk; if that fails, the file is of no use."""
-        about = {"before": self.records, **asdict(to), "path": self.path.name}
-        data = b"".join(
-            to_bytes(kind, self._number + i, _packed(about if i == 0 else {}, arrays))
-            for i, (kind, arrays) in enumerate(((GROWTH, growth), (REST, rest)))
-        )
-        with told(f"{self.path} could not be written", ROOM):
-            write_all(self._disk, self._file, data)
-            self._disk.sync(self._file)
-        self._number += 2
-        self.records = to.records
+    @staticmethod
+    def behind(delta: Delta) -> "Tail":
+        """The next delta leads on from this one."""
+        return Tail(delta.to, delta.end, delta.number + 2)
 
-    def close(self) -> None:
-        """Let go of the file."""
-        if self._file >= 0:
-            os.close(self._file)
-        self._file = -1
+    def append(
+        self, disk: Disk, to: Snapshot, growth: Mapping[str, np.ndarray], rest: Arrays
+    ) -> "Tail":
+        """Write a delta, which is on disk when it returns; where the next one goes."""
+        path = self.state.path
+        about = {"before": self.state.records, **asdict(to), "path": path.name}
+        data = b"" if self.end else START
+        data += to_bytes(GROWTH, self.number, _packed(about, growth))
+        data += to_bytes(REST, self.number + 1, _packed({}, rest))
+        with (
+            told(f"{path} could not be written", ROOM),
+            synced(disk, path, os.O_RDWR | os.O_CREAT) as file,
+        ):
+            # What a crash left of another one goes.
+            os.ftruncate(file, self.end)
+            os.lseek(file, self.end, os.SEEK_SET)
+            write_all(disk, file, data)
+        return Tail(replace(to, path=path), self.end + len(data), self.number + 2)
 
 
 def read_deltas(path: Path) -> Iterator[Delta]:
@@ -114,24 +105,24 @@ def read_deltas(path: Path) -> Iterator[Delta]:
                 to = Snapshot(**{**about, "path": path})
             except (ValueError, KeyError, TypeError):
                 return
-            yield Delta(before, to, growth, rest)
+            yield Delta(before, to, number, growth, rest)
             at, number = rest[1], number + 2
 
 
 def read_growth(delta: Delta) -> Arrays:
     """What has come; `ValueError` if it is damaged."""
-    return _arrays(delta, delta.growth, GROWTH)
+    return _arrays(delta, delta.growth, GROWTH, delta.number)
 
 
 def read_rest(delta: Delta) -> Arrays:
     """The small rest of the state behind a delta; `ValueError` if it is damaged."""
-    return _arrays(delta, delta.rest, REST)
+    return _arrays(delta, delta.rest, REST, delta.number + 1)
 
 
-def _arrays(delta: Delta, place: tuple[int, int], kind: int) -> Arrays:
-    with delta.path.open("rb") as opened:
+def _arrays(delta: Delta, place: tuple[int, int], kind: int, number: int) -> Arrays:
+    with delta.to.path.open("rb") as opened:
         try:
-            return _read(opened.fileno(), place, kind, None)[1]
+            return _read(opened.fileno(), place, kind, number)[1]
         except (KeyError, TypeError) as error:
             raise ValueError(str(error)) from None
 
@@ -145,12 +136,10 @@ def _end(file: int, at: int) -> int:
 
 
 def _read(
-    file: int, place: tuple[int, int], kind: int, number: int | None
+    file: int, place: tuple[int, int], kind: int, number: int
 ) -> tuple[dict[str, Any], Arrays]:
     data = memoryview(os.pread(file, place[1] - place[0], place[0]))
-    if number is None and len(data) >= HEAD.size:
-        number = int(HEAD.unpack_from(data)[3])
-    found = record_at(data, 0, number or 0)
+    found = record_at(data, 0, number)
     if found is None or found.kind != kind:
         raise ValueError(f"damaged between bytes {place[0]:,} and {place[1]:,}")
     return _unpacked(found.payload)
@@ -184,37 +173,18 @@ def damage(path: Path) -> str | None:
 
     What a crash left of a delta at the end is nothing wrong.
     """
-    end, number = len(START), 0
-    for delta in read_deltas(path):
-        try:
-            read_rest(delta)
-        except ValueError as error:
-            return str(error)
-        end, number = delta.end, number + 2
     with suppress(FileNotFoundError), path.open("rb") as opened:
-        file = opened.fileno()
+        file, end = opened.fileno(), len(START)
         size = os.fstat(file).st_size
         if os.pread(file, len(START), 0) != START[:size]:
             return "it does not begin as deltas do"
-        if _rotten(file, end, number, size):
+        for record in scan(file, end, 0):
+            end = record.end
+        said, true = _end(file, end), _true_end(file, end)
+        # Whole by its length, or by its arrays if it is the length that is wrong; yet not so.
+        if end < said <= size or (true is not None and true <= size):
             return f"damaged from byte {end:,} on"
     return None
-
-
-def _rotten(file: int, at: int, number: int, size: int) -> bool:
-    """Whether what lies behind the last delta is more than a delta that was not finished."""
-    for kind in (GROWTH, REST):
-        end = _end(file, at)
-        if end == at or end > size:
-            # Too long for the file: cut short, or is it the length that is wrong?
-            true = _true_end(file, at)
-            return true is not None and true <= size
-        try:
-            _read(file, (at, end), kind, number)
-        except (ValueError, KeyError, TypeError):
-            return True
-        at, number = end, number + 1
-    return False
 
 
 def _true_end(file: int, at: int) -> int | None:

@@ -6,7 +6,6 @@ A test can put a failing disk in the place of the real one.
 import fcntl
 import json
 import os
-import time
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
@@ -167,15 +166,3 @@ class Lock(AbstractContextManager["Lock"]):
 
     def __exit__(self, *error: object) -> None:
         self.release()
-
-
-def lock_within(disk: Disk, folder: Path, patience: float) -> Lock:
-    """The lock, once another has let go of it; refused if that takes longer than `patience`."""
-    deadline = time.monotonic() + patience
-    while True:
-        try:
-            return Lock(disk, folder)
-        except StoreError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.05)

@@ -18,13 +18,13 @@ from unbounded.store.records import (
     WATERMARK,
     Mark,
     Record,
-    Watermark,
     chained,
     read_json,
     read_mark,
     record_at,
     records,
     to_bytes,
+    write_mark,
 )
 
 _WINDOW = 1 << 23
@@ -57,7 +57,7 @@ def scan(file: int, start: int, number: int) -> Iterator[Record]:
 class Journal:
     """What was written down, in order: the truth. `take` is told each record that is found.
 
-    A writer cuts a torn tail off and says so in `events`; a reader changes nothing. `records`
+    A writer cuts a torn tail off and says so, to `say`; a reader changes nothing. `records`
     are whole and end at `end`. Opening refuses a journal that lacks what was acknowledged, and one
     of another memory than `identity`.
     """
@@ -69,18 +69,17 @@ class Journal:
         generation: int,
         identity: str | None,
         take: Callable[[Record], None],
-        events: list[str],
+        say: Callable[[str], None],
         *,
         write: bool,
     ) -> None:
         self.path, self.generation = path, generation
-        self._disk, self._identity, self._take = disk, identity, take
+        self._disk, self._identity, self._take, self._say = disk, identity, take, say
         # Behind each number of records: where they end, and their running checksum.
         self._ends, self._checksums = array("q", [len(START)]), array("I", [0])
         self._out, self._broken, self._synced, self._safe = -1, False, 0, 0
-        self._acknowledged: Watermark | None = None
         # Before the journal, which may grow meanwhile.
-        mark = self._read_mark(events)
+        mark = self._read_mark()
         self._file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             self._check_start()
@@ -92,9 +91,9 @@ class Journal:
                 and self.records > self.first
                 and not (path.parent / WATERMARK).exists()
             ):
-                _say(events, f"{path.parent / WATERMARK} is missing: nobody can tell what was lost")
+                say(f"{path.parent / WATERMARK} is missing: nobody can tell what was lost")
             if write:
-                self._start_writing(mark, events)
+                self._start_writing(mark)
         except BaseException:
             self.close()
             raise
@@ -129,11 +128,11 @@ class Journal:
 
     # Opening.
 
-    def _read_mark(self, events: list[str]) -> Mark | None:
+    def _read_mark(self) -> Mark | None:
         try:
             return read_mark(self.path.parent)
         except ValueError as error:
-            _say(events, f"{self.path.parent / WATERMARK} is damaged ({error}) and was not used")
+            self._say(f"{self.path.parent / WATERMARK} is damaged ({error}) and was not used")
             return None
 
     def _check_start(self) -> None:
@@ -202,7 +201,7 @@ class Journal:
             return self._identity is None and mark.end <= self.end
         return self.checksum_of(mark.records) == mark.checksum
 
-    def _start_writing(self, mark: Mark | None, events: list[str]) -> None:
+    def _start_writing(self, mark: Mark | None) -> None:
         self._out = self._disk.open(self.path, os.O_RDWR)
         try:
             # The file `lock` can be removed; as long as its words are there, this cannot.
@@ -215,7 +214,7 @@ class Journal:
         if torn := os.fstat(self._out).st_size - self.end:
             os.ftruncate(self._out, self.end)
             known = mark is not None and mark.generation == self.generation
-            events.append(
+            self._say(
                 f"{self.path} had a torn end: {torn:,} bytes from byte {self.end:,} on have been "
                 "cut off; "
                 + (
@@ -225,16 +224,15 @@ class Journal:
                 )
             )
         os.lseek(self._out, self.end, os.SEEK_SET)
-        self._acknowledged = Watermark(self._disk, self.path.parent)
         # What a reader may have seen must not be gone after a power cut.
         self._synced = -1
         self.sync()
 
     # Following a writer.
 
-    def follow(self, events: list[str]) -> bool:
+    def follow(self) -> bool:
         """Take in what has come; False if something was taken back: then open it again."""
-        mark = self._read_mark(events)
+        mark = self._read_mark()
         if mark is not None and mark.generation == self.generation and mark.records < self._safe:
             # An undo.
             return False
@@ -323,9 +321,8 @@ class Journal:
             ) from error
 
     def _mark(self) -> None:
-        if self._acknowledged is not None:
-            here = self.generation, self.records, self.end, self._checksums[-1]
-            self._acknowledged.mark(Mark(*here))
+        here = Mark(self.generation, self.records, self.end, self._checksums[-1])
+        write_mark(self._disk, self.path.parent, here)
 
     def _check_whole(self) -> None:
         if self._out < 0:
@@ -361,19 +358,10 @@ class Journal:
 
     def close(self) -> None:
         """Let go of the files."""
-        if self._acknowledged is not None:
-            self._acknowledged.close()
         for file in (self._out, self._file):
             if file >= 0:
                 os.close(file)
         self._out = self._file = -1
-        self._acknowledged = None
-
-
-def _say(events: list[str], event: str) -> None:
-    """Once."""
-    if event not in events:
-        events.append(event)
 
 
 def damaged(path: Path, start: int) -> StoreError:

@@ -41,9 +41,12 @@ Format 2: `id` is in the journal's first record too, from generation `since` on,
 have the journal's running checksum.
 """
 
-_JOURNAL = re.compile(r"journal-(\d{8})\.log")
-_SNAPSHOT = re.compile(r"snapshot-(\d{8})-(\d{12})")
-_DELTAS = re.compile(r"steps-(\d{8})-(\d{12})\.log")
+_PART = re.compile(r"journal-\d{8}\.log|snapshot-\d{8}-\d{12}|steps-\d{8}-\d{12}\.log")
+
+
+def _generation(name: str) -> int | None:
+    """Of which generation a file or folder of that name is a part, if it is one."""
+    return int(name.partition("-")[2][:8]) if _PART.fullmatch(name) else None
 
 
 def journal_path(folder: Path, generation: int) -> Path:
@@ -58,13 +61,13 @@ def snapshot_path(folder: Path, generation: int, records: int) -> Path:
 
 def journals(folder: Path) -> list[int]:
     """The generations of which there is a journal."""
-    return [int(m[1]) for path in folder.iterdir() if (m := _JOURNAL.fullmatch(path.name))]
+    names = [path.name for path in folder.iterdir() if path.name.startswith("journal")]
+    return [found for name in names if (found := _generation(name)) is not None]
 
 
 def is_part(name: str) -> bool:
     """Whether a file or folder of that name belongs to a memory, besides those with one name."""
-    kinds = (_JOURNAL, _SNAPSHOT, _DELTAS)
-    return name.endswith(TEMPORARY) or any(kind.fullmatch(name) for kind in kinds)
+    return name.endswith(TEMPORARY) or _generation(name) is not None
 
 
 def generation_of(folder: Path) -> int:
@@ -79,9 +82,7 @@ def generation_of(folder: Path) -> int:
 
 def snapshot_paths(folder: Path, generation: int) -> list[Path]:
     """The snapshots of a generation, newest first."""
-    every = ((path, _SNAPSHOT.fullmatch(path.name)) for path in folder.iterdir())
-    mine = [path for path, match in every if match and int(match[1]) == generation]
-    return sorted(mine, reverse=True)
+    return _parts(folder, "snapshot", generation)[::-1]
 
 
 def delta_path(folder: Path, generation: int, records: int) -> Path:
@@ -91,8 +92,12 @@ def delta_path(folder: Path, generation: int, records: int) -> Path:
 
 def delta_paths(folder: Path, generation: int) -> list[Path]:
     """The deltas of a generation, oldest first."""
-    every = ((path, _DELTAS.fullmatch(path.name)) for path in folder.iterdir())
-    return sorted(path for path, match in every if match and int(match[1]) == generation)
+    return _parts(folder, "steps", generation)
+
+
+def _parts(folder: Path, kind: str, generation: int) -> list[Path]:
+    every = (path for path in folder.iterdir() if path.name.startswith(kind))
+    return sorted(path for path in every if _generation(path.name) == generation)
 
 
 def is_new(folder: Path) -> bool:
@@ -154,9 +159,7 @@ def read_about(folder: Path, upgrades: Mapping[int, Upgrade] = UPGRADES) -> dict
 def remove_litter(folder: Path, generation: int) -> None:
     """Remove what a crash left behind: temporary files, and other generations."""
     for path in folder.iterdir():
-        kinds = (_JOURNAL, _SNAPSHOT, _DELTAS)
-        match = next((found for kind in kinds if (found := kind.fullmatch(path.name))), None)
-        if path.name.endswith(TEMPORARY) or (match and int(match[1]) != generation):
+        if path.name.endswith(TEMPORARY) or _generation(path.name) not in (None, generation):
             remove(path)
 
 

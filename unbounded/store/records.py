@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 
@@ -267,23 +267,14 @@ class Mark:
     """None in a mark of format 1, which does not say how many records there are either."""
 
 
-@final
-class Watermark:
-    """Keeps the mark of a journal that is being written."""
-
-    def __init__(self, disk: Disk, folder: Path) -> None:
-        self._disk = disk
-        self._file = disk.open(folder / WATERMARK, os.O_WRONLY | os.O_CREAT)
-
-    def mark(self, mark: Mark) -> None:
-        """All that it speaks of is on disk."""
-        data = _MARK.pack(mark.generation, mark.records, mark.end, mark.checksum)
-        os.lseek(self._file, 0, os.SEEK_SET)
-        write_all(self._disk, self._file, data + _SUM.pack(zlib.crc32(data)))
-
-    def close(self) -> None:
-        """Let go of the file."""
-        os.close(self._file)
+def write_mark(disk: Disk, folder: Path, mark: Mark) -> None:
+    """All that it speaks of is on disk."""
+    data = _MARK.pack(mark.generation, mark.records, mark.end, mark.checksum)
+    file = disk.open(folder / WATERMARK, os.O_WRONLY | os.O_CREAT)
+    try:
+        write_all(disk, file, data + _SUM.pack(zlib.crc32(data)))
+    finally:
+        os.close(file)
 
 
 def read_mark(folder: Path) -> Mark | None:

@@ -1,17 +1,13 @@
-"""Snapshots: named arrays in one file, npy after npy, and a manifest with a checksum of each.
-
-One can be written in a thread of its own, while reading goes on.
-"""
+"""Snapshots: named arrays in one file, npy after npy, and a manifest with a checksum of each."""
 
 import io
 import shutil
 import threading
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import final
 
 import numpy as np
 
@@ -64,8 +60,16 @@ class Snapshot:
     """The journal's running checksum there; None in what was written in format 1."""
 
 
-def write_snapshot(disk: Disk, about: Snapshot, arrays: Mapping[str, np.ndarray]) -> None:
-    """Write beside it, sync, rename: it is wholly there or not at all."""
+def write_snapshot(
+    disk: Disk,
+    about: Snapshot,
+    arrays: Mapping[str, np.ndarray],
+    stopped: threading.Event | None = None,
+) -> None:
+    """Write beside it, sync, rename: it is wholly there or not at all.
+
+    Another thread may have it `stopped`, which is a `StoreError`.
+    """
     temporary = about.path.with_name(about.path.name + TEMPORARY)
     said = {"name": about.path.name, **asdict(about)}
     del said["path"]
@@ -73,7 +77,7 @@ def write_snapshot(disk: Disk, about: Snapshot, arrays: Mapping[str, np.ndarray]
     try:
         with told(f"{about.path} could not be written", ROOM):
             temporary.mkdir()
-            places = _write_arrays(disk, temporary / ARRAYS, arrays)
+            places = _write_arrays(disk, temporary / ARRAYS, arrays, stopped)
             write_file(disk, temporary / MANIFEST, sealed({**said, "arrays": places}))
             shutil.rmtree(about.path, ignore_errors=True)
             disk.replace(temporary, about.path)
@@ -83,7 +87,7 @@ def write_snapshot(disk: Disk, about: Snapshot, arrays: Mapping[str, np.ndarray]
 
 
 def _write_arrays(
-    disk: Disk, path: Path, arrays: Mapping[str, np.ndarray]
+    disk: Disk, path: Path, arrays: Mapping[str, np.ndarray], stopped: threading.Event | None
 ) -> dict[str, dict[str, int]]:
     places: dict[str, dict[str, int]] = {}
     with synced(disk, path, ANEW) as file:
@@ -98,6 +102,8 @@ def _write_arrays(
             crc, size = 0, 0
             for part in (memoryview(head.getvalue()), body, memoryview(fill)):
                 for first in range(0, len(part), _PIECE):
+                    if stopped is not None and stopped.is_set():
+                        raise StoreError(f"{path} was stopped")
                     piece = part[first : first + _PIECE]
                     crc = zlib.crc32(piece, crc)
                     # Large pieces are not copied, so that nobody waits for this thread.
@@ -171,76 +177,3 @@ def _read_from(file: io.FileIO, place: Mapping[str, int]) -> np.ndarray:
     if crc != place["crc32"]:
         raise ValueError(wrong)
     return array
-
-
-@final
-class StoppableDisk(Disk):
-    """A disk on which every call fails once it is told to."""
-
-    def __init__(self, disk: Disk) -> None:
-        self._real = disk
-        self.stopped = threading.Event()
-
-    @property
-    def _disk(self) -> Disk:
-        if self.stopped.is_set():
-            raise OSError(0, "stopped")
-        return self._real
-
-    def open(self, path: Path, flags: int) -> int:
-        """As the disk does."""
-        return self._disk.open(path, flags)
-
-    def write(self, file: int, data: bytes | memoryview) -> int:
-        """As the disk does."""
-        return self._disk.write(file, data)
-
-    def sync(self, file: int) -> None:
-        """As the disk does."""
-        self._disk.sync(file)
-
-    def replace(self, source: Path, target: Path) -> None:
-        """As the disk does."""
-        self._disk.replace(source, target)
-
-
-@final
-class Background:
-    """Writes one snapshot in a thread of its own; the arrays must be nobody else's."""
-
-    def __init__(
-        self,
-        disk: Disk,
-        about: Snapshot,
-        arrays: Mapping[str, np.ndarray],
-        then: Callable[[], None],
-    ) -> None:
-        """`then` is called once it is there."""
-        self.error: str | None = None
-        self._disk = StoppableDisk(disk)
-        self._thread = threading.Thread(target=self._write, args=(about, dict(arrays), then))
-        self._thread.start()
-
-    def _write(
-        self, about: Snapshot, arrays: Mapping[str, np.ndarray], then: Callable[[], None]
-    ) -> None:
-        try:
-            write_snapshot(self._disk, about, arrays)
-            then()
-        except (StoreError, OSError) as error:
-            if not self._disk.stopped.is_set():
-                self.error = str(error)
-
-    @property
-    def running(self) -> bool:
-        """Whether it is still being written."""
-        return self._thread.is_alive()
-
-    def wait(self) -> None:
-        """Return once it is there, or could not be written."""
-        self._thread.join()
-
-    def stop(self) -> None:
-        """Give it up; nothing of it is left when this returns, or all of it is there."""
-        self._disk.stopped.set()
-        self._thread.join()

@@ -1,17 +1,20 @@
 """A memory's folder, opened: journal, catalog and checkpoints, for one writer or a reader."""
 
+import os
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, final
 
 import numpy as np
 
 from unbounded.errors import StoreError
-from unbounded.store.checkpoints import Checkpoints
+from unbounded.store.deltas import Delta, read_deltas
 from unbounded.store.disk import TEMPORARY, Disk, Lock, RealDisk, sync_folder, told, write_file
 from unbounded.store.journal import Journal
 from unbounded.store.layout import (
+    delta_paths,
     generation_of,
     is_new,
     journal_path,
@@ -20,11 +23,15 @@ from unbounded.store.layout import (
     remove,
     remove_litter,
     snapshot_path,
+    snapshot_paths,
     write_about,
 )
-from unbounded.store.records import WATERMARK, Ranges, Record, new_journal, write_journal
-from unbounded.store.snapshot import Snapshot, write_snapshot
+from unbounded.store.records import WATERMARK, Record, new_journal, write_journal
+from unbounded.store.snapshot import Snapshot, read_manifest, write_snapshot
 from unbounded.store.text_log import TextLog, records_left
+
+KEPT = 2
+"""Snapshots that are kept: should the newest be damaged, little has to be read again."""
 
 _TRIES = 8
 """How often a reader looks for a journal that is compacted meanwhile."""
@@ -58,7 +65,6 @@ class Store(TextLog):
         self.writes = write
         self._lock = Lock(self.disk, folder) if write else None
         self._journal: Journal | None = None
-        self.checkpoints = Checkpoints(self)
         try:
             self.about = read_about(folder)
             self._open()
@@ -76,7 +82,7 @@ class Store(TextLog):
             identity = None if self.old else self.about["id"]
             where = self.disk, self.path, self.generation, identity
             try:
-                self._journal = Journal(*where, self._take, self.events, write=self.writes)
+                self._journal = Journal(*where, self._take, self.say, write=self.writes)
                 break
             except FileNotFoundError:
                 # It was compacted a moment ago.
@@ -115,11 +121,6 @@ class Store(TextLog):
 
     # What only the writer may do.
 
-    def forget(self, ranges: Ranges) -> None:
-        """Write down that words are forgotten, and let go of states that know them; durable."""
-        self._append_forgotten(ranges)
-        self.checkpoints.forget()
-
     def _write(self, parts: Sequence[tuple[int, bytes]]) -> Sequence[Record]:
         return self.journal.append(parts)
 
@@ -131,19 +132,12 @@ class Store(TextLog):
 
     def undo(self, records: int) -> None:
         """Take back all but so many records, synced or not; the catalog is read again."""
-        self.checkpoints.stop()
         self.journal.cut(records)
         self._open()
-        self.checkpoints.forget()
 
     def sync(self) -> None:
         """Return once all that was appended is on disk: it is acknowledged."""
         self.journal.sync()
-
-    def snapshot(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Write a full checkpoint, of the state after all records so far; older ones go."""
-        self.sync()
-        self.checkpoints.snapshot(arrays)
 
     def compact(self, arrays: Mapping[str, np.ndarray] | None) -> None:
         """Write a journal without the forgotten words, and the state beside it; then switch.
@@ -152,16 +146,12 @@ class Store(TextLog):
         where reading the journal again is less than a checkpoint.
         """
         self.sync()
-        self.checkpoints.close()
         try:
             self._write_compacted(self.generation + 1, arrays)
         finally:
             # The new one or, if that could not be written, the old one as it was.
             try:
                 self._open()
-                newest = self.snapshots()[:1]
-                there = newest and newest[0].records == self.records
-                self.checkpoints.go_on_from(newest[0] if there else None, None)
             except OSError as error:
                 self.close()
                 raise StoreError(
@@ -198,24 +188,78 @@ class Store(TextLog):
                 remove(snapshot.path)
             raise
 
+    def remove_old(self) -> None:
+        """Remove all but the newest full checkpoints, and the deltas before them."""
+        good = [snapshot.path for snapshot in self._manifests() if self.valid(snapshot)][:KEPT]
+        for path in snapshot_paths(self.folder, self.generation):
+            if path not in good:
+                remove(path)
+        oldest = good[-1].name.removeprefix("snapshot") if good else ""
+        for path in delta_paths(self.folder, self.generation):
+            if path.stem.removeprefix("steps") < oldest:
+                remove(path)
+
+    def remove_invalid(self) -> None:
+        """Remove the checkpoints that know something that is forgotten now."""
+        for snapshot in self._manifests():
+            if not self.valid(snapshot):
+                remove(snapshot.path)
+        for path in delta_paths(self.folder, self.generation):
+            good = [delta.end for delta in read_deltas(path) if self.valid(delta.to)]
+            with suppress(OSError):
+                if good:
+                    os.truncate(path, max(good))
+                else:
+                    remove(path)
+
     # What a reader may do too.
 
     def refresh(self) -> int | None:
         """Follow the writer: how many words have come; None if what was there has changed."""
         before, forgets = self.catalog.positions, len(self._forgets)
-        if generation_of(self.folder) != self.generation or not self.journal.follow(self.events):
+        if generation_of(self.folder) != self.generation or not self.journal.follow():
             self._open()
             return None
         return None if len(self._forgets) > forgets else self.catalog.positions - before
 
     def snapshots(self) -> list[Snapshot]:
-        """Those from which the present state can be reached, newest first."""
-        return self.checkpoints.snapshots()
-
-    def catch_up(self) -> None:
-        """Know at least as much as the writer's checkpoints so far."""
+        """The full checkpoints from which the present state can be reached, newest first."""
+        found = self._manifests()
         if not self.writes:
+            # To know at least as much as the writer's checkpoints so far.
             self.refresh()
+        for snapshot in found:
+            if not self.known(snapshot):
+                self._say_foreign(snapshot.path)
+        return [snapshot for snapshot in found if self.valid(snapshot)]
+
+    def _manifests(self) -> list[Snapshot]:
+        found: list[Snapshot] = []
+        for path in snapshot_paths(self.folder, self.generation):
+            try:
+                found.append(read_manifest(path)[0])
+            except (OSError, ValueError, KeyError, TypeError) as error:
+                if path.exists():
+                    self.say(f"{path} is damaged ({error}) and was not used")
+        return found
+
+    def deltas_from(self, snapshot: Snapshot) -> list[Delta]:
+        """The deltas that lead on from a snapshot, one after another, as far as they are valid."""
+        found: list[Delta] = []
+        records = snapshot.records
+        for path in delta_paths(self.folder, snapshot.generation):
+            for delta in read_deltas(path):
+                if not self.known(delta.to):
+                    # A reader may be a delta behind.
+                    if self.writes:
+                        self._say_foreign(path)
+                elif delta.before == records and self.valid(delta.to):
+                    found.append(delta)
+                    records = delta.to.records
+        return found
+
+    def _say_foreign(self, path: Path) -> None:
+        self.say(f"{path} is of another history than the journal and was not used")
 
     def known(self, snapshot: Snapshot) -> bool:
         """Whether it was written at a place of this journal."""
@@ -256,7 +300,6 @@ class Store(TextLog):
 
     def close(self) -> None:
         """Let go of everything; what was appended and not synced may be lost in a power cut."""
-        self.checkpoints.close()
         self._close_journal()
         if self._lock is not None:
             self._lock.release()

@@ -50,6 +50,11 @@ class TextLog(ABC):
         self.events: list[str] = []
         self._clear()
 
+    def say(self, event: str) -> None:
+        """Have somebody hear of it, once, however often it happens."""
+        if event not in self.events:
+            self.events.append(event)
+
     def _clear(self) -> None:
         self.catalog = Catalog()
         self._forgets: list[tuple[int, int]] = []
@@ -76,10 +81,6 @@ class TextLog(ABC):
     @abstractmethod
     def marker(self) -> Snapshot:
         """Where it stands, for `replay` to go on from."""
-
-    @abstractmethod
-    def forget(self, ranges: Ranges) -> None:
-        """Write down that words are forgotten, durable when it returns."""
 
     @abstractmethod
     def compact(self, arrays: Mapping[str, np.ndarray] | None) -> None:
@@ -132,7 +133,8 @@ class TextLog(ABC):
         written = [] if forms is None else [(FORMS, forms_payload(words, forms))]
         self._append([*parts, (WORDS, words_payload(time, numbered, words)), *written])
 
-    def _append_forgotten(self, ranges: Ranges) -> None:
+    def forget(self, ranges: Ranges) -> None:
+        """Write down that words are forgotten; durable when it returns."""
         self._append([(FORGET, payload) for payload in ranges_payloads(ranges)])
         self.sync()
 
@@ -267,10 +269,6 @@ class InProcess(TextLog):
         self._clear()
         self._records = []
         self._append([(record.kind, bytes(record.payload)) for record in kept])
-
-    def forget(self, ranges: Ranges) -> None:
-        """Note that words are forgotten."""
-        self._append_forgotten(ranges)
 
     def compact(self, arrays: Mapping[str, np.ndarray] | None) -> None:
         """Keep what is left alone."""

@@ -8,7 +8,7 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tests.memory.texts import local_of, open_toy, some_text, store_of
+from tests.memory.texts import open_toy, some_text, store_of
 
 
 def main() -> None:
@@ -20,7 +20,7 @@ def main() -> None:
     memory.read(
         "known1 golden ümlaut\nknown2 golden", "second", time=datetime(2026, 11, 3, tzinfo=UTC)
     )
-    local_of(memory).snapshot()
+    memory.backend.snapshot()
     # A tail that no snapshot has seen, as after a crash.
     memory.read("known3 golden known4", "tail", time=datetime(2026, 11, 4, tzinfo=UTC))
     guesses = memory.predict("known2", 5).words

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from functools import partial
 from html import escape
 from importlib.resources import files
+from string import Template
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -36,31 +37,7 @@ async def _file(name: str) -> Response:
 for _path, _name in {"/": "index.html", **{f"/page/{name}": name for name in FILES}}.items():
     router.add_api_route(_path, partial(_file, _name))
 
-PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>The API · unbounded</title>
-<link rel="icon" href="/page/icon.svg" type="image/svg+xml">
-<link rel="stylesheet" href="/page/page.css">
-</head>
-<body class="reference">
-<header><h1><img src="/page/icon.svg" alt="" width="26" height="26"> unbounded</h1>
-<p class="tagline">The API. <a href="/">The page</a> · <a href="/v1/openapi.json">OpenAPI</a></p>
-</header>
-<main>
-<p>Bodies are JSON. Every error is
-<code>{{"error": {{"message", "type", "param", "code"}}}}</code>. Where the service has keys, add
-<code>-H 'Authorization: Bearer TOKEN'</code>; <code>unbounded keys add</code> makes one. The
-official <code>openai</code> client works too: <code>base_url="{base}/v1"</code>, and a memory is a
-model.</p>
-{operations}
-</main>
-</body>
-</html>
-"""
+PAGE = Template(files("unbounded.serve.page").joinpath("docs.template").read_text("utf-8"))
 
 
 @router.get("/docs", response_class=HTMLResponse)
@@ -68,7 +45,7 @@ async def docs(request: Request) -> HTMLResponse:
     """The API for people."""
     base = str(request.base_url).rstrip("/")
     operations = "\n".join(_sections(request.app.openapi(), base))
-    return HTMLResponse(PAGE.format(base=escape(base), operations=operations))
+    return HTMLResponse(PAGE.substitute(base=escape(base), operations=operations))
 
 
 def _sections(document: dict[str, Any], base: str) -> Iterator[str]:

@@ -1,0 +1,223 @@
+"""`unbounded audit` and `rescore`: for models and recognizers of others."""
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import asdict
+from itertools import chain, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from unbounded.cli.main import CORES, JsonFile, Seed, Texts, Threads, app, say_damage
+from unbounded.console import say, write_json
+from unbounded.errors import CorpusError, SettingError
+
+if TYPE_CHECKING:
+    from unbounded.integrations.nbest import Utterance
+
+
+BROKEN = 3
+"""The exit status of a breach, apart from 1 and 2, which are for what could not be audited."""
+
+
+@app.command()
+def audit(
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="WHAT",
+            help="A model's folder, module:callable, lm_eval:MODEL,key=value, or an "
+            "OpenAI-compatible address such as http://localhost:8000/v1.",
+        ),
+    ],
+    texts: Texts,
+    words: Annotated[int, typer.Option(min=16, help="Words of the text to audit on.")] = 300,
+    vocabulary: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Words to sum over, one a line [default: the text's]."),
+    ] = None,
+    samples: Annotated[
+        int, typer.Option(min=2, help="Words asked for a sum at most; of more, a sample.")
+    ] = 300,
+    preset: Annotated[str, typer.Option(help="For a model's folder: which experts.")] = "full",
+    model: Annotated[str, typer.Option(help="For an address: the model's name there.")] = "default",
+    tolerance: Annotated[float, typer.Option(min=0.0, help="Nats that rounding may take.")] = 1e-3,
+    seed: Seed = 1,
+    threads: Threads = CORES,
+    json_file: JsonFile = None,
+) -> None:
+    """Check if an online language model's scores are what they claim; exit status 3 if not.
+
+    A key for an address is taken from OPENAI_API_KEY.
+    """
+    from unbounded.corpus import Reader, read_sentences
+    from unbounded.integrations.audit import Audit
+    from unbounded.integrations.audited import audited
+    from unbounded.presets import set_threads
+
+    set_threads(threads)
+    key = os.environ.get("OPENAI_API_KEY")
+    reader = Reader(texts)
+    made, ours, strings = audited(what, preset=preset, model=model, key=key)
+    if ours is not None:
+        read = (word for one in read_sentences(reader, ours.tokenizer) for word in one.words)
+    else:
+        read = (word for line in reader for word in line.text.split())
+    text = list(islice(read, words))
+    say_damage(reader)
+    listed = None if vocabulary is None else vocabulary.read_text(encoding="utf-8").split()
+    checks = Audit(
+        *(made, text, listed),
+        samples=samples,
+        seed=seed,
+        tolerance=tolerance,
+        disjoint=strings,
+    )
+    findings = []
+    for found in checks.run():
+        findings.append(found)
+        if json_file != "-":
+            verdict = {True: "kept", False: "BROKEN", None: "cannot tell"}[found.kept]
+            typer.echo(f"{found.check:13} {verdict:12} {found.evidence}")
+    broken = [found.check for found in findings if found.kept is False]
+    if json_file != "-":
+        typer.echo(f"broken: {', '.join(broken)}" if broken else "nothing broken was found")
+    if json_file is not None:
+        write_json(
+            {"broken": broken, "words": len(text), "findings": [asdict(f) for f in findings]},
+            json_file,
+        )
+    if broken:
+        raise typer.Exit(BROKEN)
+
+
+@app.command()
+def rescore(
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="Folder of a model, or of a memory.")
+    ],
+    nbest: Annotated[
+        str,
+        typer.Argument(
+            metavar="NBEST",
+            help="JSON lines with utt, text and score, or Kaldi's n-best text; - is standard "
+            "input.",
+        ),
+    ],
+    costs: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Costs of Kaldi's hypotheses, by UTT-N.")
+    ] = None,
+    references: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="What was said, by UTT: counts errors, never read."),
+    ] = None,
+    weights: Annotated[
+        str, typer.Option(help="Of the score, of the text's log10 probability, of each word.")
+    ] = "1,5,0",
+    dev: Annotated[
+        int, typer.Option(min=0, help="Tune them on so many utterances first, with references.")
+    ] = 0,
+    online_weights: Annotated[
+        bool, typer.Option("--online-weights", help="Let them learn from each reference.")
+    ] = False,
+    learn: Annotated[
+        bool, typer.Option("--learn", help="Read the winner before the next utterance.")
+    ] = False,
+    threads: Threads = CORES,
+    json_file: JsonFile = None,
+) -> None:
+    """Choose from a recognizer's n-best lists, and learn what was chosen; a line an utterance."""
+    from unbounded.integrations.kenlm_scorer import opened_scorer
+    from unbounded.integrations.nbest import (
+        OnlineWeights,
+        Rescorer,
+        Weights,
+        errors_of,
+        kaldi_table,
+        tuned,
+    )
+    from unbounded.presets import set_threads
+
+    set_threads(threads)
+    rescorer_weights = Weights.parse(weights)
+    told = [] if references is None else references.read_text(encoding="utf-8").splitlines()
+    said = kaldi_table(told)
+    with opened_scorer(model, write=learn) as scorer:
+        rescorer = Rescorer(scorer, rescorer_weights, learn=learn)
+        adaptive = OnlineWeights(rescorer_weights)
+        held: list[Any] = []
+        chosen: list[dict[str, Any]] = []
+        words = utterances = 0
+        wrong = {"before": 0, "after": 0, "oracle": 0}
+        for utterance in _utterances(nbest, costs):
+            best, features = rescorer.choose(utterance)
+            utterances += 1
+            fields, line = _winner(utterance, best, features[best, 1])
+            if json_file == "-":
+                chosen.append(fields)
+            else:
+                typer.echo(line)
+            reference = said.get(utterance.name, utterance.reference)
+            if reference is None:
+                if dev or online_weights:
+                    raise SettingError(
+                        f"utterance {utterance.name!r} has no reference, and weights are learned "
+                        "from them; give --references, or leave --dev and --online-weights out"
+                    )
+                continue
+            errors = errors_of(utterance, reference)
+            if len(held) < dev:
+                held.append((features, errors))
+                if len(held) == dev:
+                    rescorer.weights = tuned(*zip(*held, strict=True))
+                    adaptive = OnlineWeights(rescorer.weights)
+                    say(f"weights after {dev} utterances: {rescorer.weights}")
+                continue
+            words += len(reference.split())
+            wrong["before"] += int(errors[features[:, 0].argmax()])
+            wrong["after"] += int(errors[best])
+            wrong["oracle"] += int(errors.min())
+            if online_weights:
+                adaptive.learn(features, errors)
+                rescorer.weights = adaptive.weights
+    rates = {name: count / words for name, count in wrong.items()} if words else {}
+    if rates:
+        say("WER " + ", ".join(f"{name} {rate:.2%}" for name, rate in rates.items()))
+    if json_file is not None:
+        used = asdict(rescorer.weights)
+        found = {"utterances": utterances, "words": words, "wer": rates, "weights": used}
+        write_json(found | ({"chosen": chosen} if json_file == "-" else {}), json_file)
+
+
+def _utterances(nbest: str, costs: Path | None) -> "Iterator[Utterance]":
+    from unbounded.integrations.nbest import json_lines, kaldi_costs, kaldi_text
+
+    with ExitStack() as stack:
+        file = sys.stdin
+        if nbest != "-":
+            file = stack.enter_context(open(nbest, encoding="utf-8", errors="replace"))
+        first = file.readline()
+        if not first.strip():
+            raise CorpusError(f"{nbest} has no first line; JSON lines or UTT-N word … are needed")
+        lines = chain([first], file)
+        if first.lstrip().startswith("{"):
+            yield from json_lines(lines, say)
+        else:
+            table = {}
+            if costs is not None:
+                table = kaldi_costs(costs.read_text(encoding="utf-8").splitlines(), say)
+            yield from kaldi_text(lines, table, say)
+
+
+def _winner(utterance: "Utterance", best: int, log10: float) -> tuple[dict[str, Any], str]:
+    """The winner, with all the fields that it had, and as a line in the form that it came in."""
+    winner = utterance.hypotheses[best]
+    fields = {**winner.fields, "place": best, "language": round(float(log10), 4)}
+    if "key" in winner.fields:
+        line = f"{utterance.name} {winner.text}".rstrip()
+        return {"utt": utterance.name, "text": winner.text, **fields}, line
+    return fields, json.dumps(fields, ensure_ascii=False)
