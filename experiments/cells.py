@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from experiments import reading
-from experiments.config import Cell, TrainingScale
+from experiments.config import TRAININGS, Cell, TrainingScale
 from experiments.corpora import SEED, Corpora
 from experiments.reading import Lines, Mixing, read_on
 from unbounded.console import say
@@ -20,7 +20,6 @@ from unbounded.lm import (
     NetworkConfig,
     Pretrained,
     Progress,
-    TrainingConfig,
     TrainingText,
     training_text,
 )
@@ -48,7 +47,7 @@ Further = Mapping[str, Callable[[OnlineModel], Expert]]
 
 
 def model_for(
-    domain: str, dropout: float, corpora: Corpora, work: Path, scale: TrainingScale
+    domain: str, training: str, corpora: Corpora, work: Path, scale: TrainingScale
 ) -> Pretrained:
     """The static model of a domain, trained once and then kept."""
 
@@ -64,9 +63,10 @@ def model_for(
             found = f"perplexity {progress.train_perplexity:,.1f}, {progress.valid_perplexity:,.1f}"
             say(f"training on {domain}: {progress.words:,} of {total:,} words, {found}")
 
-    usual = dropout == TrainingConfig.dropout
-    named = f"{domain}-{scale.tokens}-{scale.epochs}{'' if usual else f'-dropout-{dropout:g}'}"
-    config = TrainingConfig(epochs=scale.epochs, seed=SEED, dropout=dropout)
+    way = TRAININGS[training]
+    epochs = min(scale.epochs, way.epochs)
+    config = replace(way, epochs=epochs, seed=SEED)
+    named = f"{domain}-{scale.tokens}-{epochs}-{training}"
     return trained_model(work / "models" / named, text, NetworkConfig(), config, show)
 
 

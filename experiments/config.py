@@ -8,7 +8,7 @@ from typing import Any
 
 from unbounded.errors import SettingError
 from unbounded.evaluation.rows import USUAL
-from unbounded.lm import TrainingConfig
+from unbounded.lm import PAPER_TRAINING, TrainingConfig
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,9 @@ SCALES = {
 """`paper` trains and reads as much as the paper did, `medium` reads a tenth of it, and `small`
 keeps the shape of everything on little text."""
 
+TRAININGS = {"paper": PAPER_TRAINING, "ours": TrainingConfig()}
+"""How networks are trained: by the paper's words, and as `unbounded train` does it."""
+
 KINDS = ("rows", "vocabulary", "neighbors", "ablation", "ladder", "instead")
 
 
@@ -38,7 +41,7 @@ class Cell:
     test: str
     tokens: int
     rows: tuple[str, ...] = (*USUAL, "paper")
-    dropout: float = TrainingConfig.dropout
+    training: str = "ours"
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,7 @@ def load_experiment(path: Path, scale: str) -> Experiment:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SettingError(f"{path} is not TOML ({error}); mend it") from error
     needed = {"title", "kind", "cells", "tokens"}
-    _check(path, found, needed | {"rows", "dropout"}, needed)
+    _check(path, found, needed | {"rows", "training"}, needed)
     _check(path, found["tokens"], set(SCALES), {scale})
     if found["kind"] not in KINDS:
         raise SettingError(f"{path}: kind {found['kind']!r} is unknown; use {', '.join(KINDS)}")
@@ -80,12 +83,12 @@ def load_experiment(path: Path, scale: str) -> Experiment:
 
 
 def _cells(found: dict[str, Any], scale: str) -> Iterator[Cell]:
-    """Every test domain of every training domain, with each share of dropout."""
+    """Every test domain of every training domain, each way its network is trained."""
     more = {"rows": tuple(found["rows"])} if "rows" in found else {}
     for train, tests in found["cells"].items():
         for test in tests:
-            for dropout in found.get("dropout", [Cell.dropout]):
-                yield Cell(train, test, found["tokens"][scale], **more, dropout=dropout)
+            for training in found.get("training", [Cell.training]):
+                yield Cell(train, test, found["tokens"][scale], **more, training=training)
 
 
 def _check(path: Path, found: dict[str, Any], known: set[str], needed: set[str]) -> None:

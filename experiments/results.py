@@ -14,15 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from experiments.paper import Pair
-from unbounded.lm import TrainingConfig
 
-EDITION = 1
+EDITION = 2
 """Which edition of the models results are of, written into each. It goes up where perplexities are
 meant to change; tests/experiments/test_edition.py tells when it must."""
 
 EDITIONS = {
     1: "the output layer that goes on training, the second spelling model, and a search that looks "
     "at fewer candidates and asks for more neighbors as the memory grows",
+    2: "a learning rate that falls while the network is trained, and n-grams of the text and of "
+    "the training text as one expert",
 }
 """What each has that results of an earlier one were measured without."""
 
@@ -79,19 +80,17 @@ class Found:
     cells: dict[Pair, dict[str, Any]]
 
 
-def find_results(
-    folder: Path, name: str, *scales: str, dropout: float = TrainingConfig.dropout
-) -> Found:
+def find_results(folder: Path, name: str, *scales: str, training: str = "ours") -> Found:
     """An experiment's latest results, each at the last of these scales that has one.
 
-    Only those of the newest edition there is, so that no table mixes two; networks are those with
-    that share of dropout.
+    Only those of the newest edition there is, so that no table mixes two; networks are those
+    trained that way.
     """
     every = [
         {**result, "scale": scale}
         for scale in scales
         for result in read_results(folder / f"{name}-{scale}.jsonl")
-        if "cell" in result and result["cell"].get("dropout", TrainingConfig.dropout) == dropout
+        if "cell" in result and result["cell"].get("training", "ours") == training
     ]
     newest = max((result.get("edition", 0) for result in every), default=0)
     cells = {
@@ -125,9 +124,9 @@ def notes(found: Found) -> tuple[str, ...]:
         return ("No results yet.",)
     scales = listed(f"“{result['scale']}”" for result in results)
     trainings = listed(
-        f"{training['tokens']:,} words, {training['epochs']} epochs"
-        for training in (result.get("training") for result in results)
-        if training
+        f"{training['tokens']:,} words, {(training | result.get('trained', {}))['epochs']} epochs"
+        for result in results
+        if (training := result.get("training"))
     )
     fitted = listed(
         f"{result['fitted_on']:,} words "

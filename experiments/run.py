@@ -76,7 +76,7 @@ def run_all(
     for task in left:
         for domain in (task.cell.train, task.cell.test):
             place.texts(task.experiment).text(domain, "test")
-    networks = {(task.cell.train, task.cell.dropout): task for task in left}
+    networks = {(task.cell.train, task.cell.training): task for task in left}
     for _ in side_by_side(_train, list(networks.values()), jobs):
         pass
     yield from side_by_side(run_task, left, jobs)
@@ -110,7 +110,7 @@ def side_by_side(work: Callable[[Any], Any], tasks: Sequence[Any], jobs: int) ->
 def run_task(task: Task) -> dict[str, Any]:
     """Run a cell, or go on with it, and keep its result; only then its checkpoint is dropped."""
     cell, experiment = task.cell, task.experiment
-    named = f"{experiment.name}-{cell.train}-{cell.test}-{cell.tokens}-{cell.dropout:g}-{EDITION}"
+    named = f"{experiment.name}-{cell.train}-{cell.test}-{cell.tokens}-{cell.training}-{EDITION}"
     kept = task.place.work / "cells" / f"{named}.npz"
     with _alone(kept.with_suffix(".lock")):
         if (old := task.result) is not None:
@@ -142,7 +142,7 @@ def _read(task: Task, kept: Path) -> dict[str, Any]:
         case "ablation":
             return read_ablation(cell, model, texts, kept)
         case "ladder":
-            return read_cell(cell, model, texts, kept, ladder_lines(cell.dropout))
+            return read_cell(cell, model, texts, kept, ladder_lines(cell.training))
         case "instead":
             return read_instead(cell, model, texts, kept)
     return read_cell(cell, model, texts, kept, usual_lines(cell.rows))
@@ -156,7 +156,7 @@ def _model(task: Task) -> Pretrained:
     """The network of a cell; trained, unless it is there."""
     texts, work = task.place.texts(task.experiment), task.place.work
     training = task.experiment.training
-    return model_for(task.cell.train, task.cell.dropout, texts, work, training)
+    return model_for(task.cell.train, task.cell.training, texts, work, training)
 
 
 @contextmanager

@@ -55,7 +55,10 @@ class Array {
   size_t size(int axis = 0) const { return shape_[axis]; }
   const std::array<size_t, N>& shape() const { return shape_; }
   T& operator[](size_t i) const { return data_[i]; }
-  T* row(size_t i) const { return data_ + i * shape_[N - 1]; }
+  T* row(size_t i) const {
+    for (int axis = 1; axis < N; ++axis) i *= shape_[axis];
+    return data_ + i;
+  }
 
  private:
   [[noreturn]] static void refuse(const char* name, const std::string& found) {

@@ -19,24 +19,36 @@ using Nodes = Arg<"nodes", int32_t, 2>;
 using Probs = Arg<"probs", double, 1>;
 
 // N-grams: and how many nodes and rows of counts are in use.
-using TreeTables = std::tuple<Arg<"heads", int32_t, 1>, Nodes, Arg<"counts", int32_t, 2>, Arg<"contexts", int64_t, 1>,
+using TreeTables = std::tuple<Arg<"heads", int32_t, 1>, Nodes, Arg<"counts", int32_t, 2>, Arg<"contexts", int64_t, 2>,
                               Arg<"learned", double, 2>, int64_t, int64_t>;
 
-Tree tree_of(const TreeTables& tables) {
+template <int V>
+Tree<V> tree_of(const TreeTables& tables) {
   const auto& [heads, nodes, counts, contexts, learned, used, rows] = tables;
-  require(nodes.size(1) == 4 && counts.size(1) == 4, "nodes and counts must have 4 columns");
+  require(counts.size(1) == 4, "counts must have 4 columns");
   require(used > 0 && size_t(used) <= heads.size() && size_t(used) <= nodes.size(),
           to_string(used) + " nodes in use; at least 1 and at most those there are");
   require(rows > 0 && size_t(rows) <= counts.size(),
           to_string(rows) + " rows of counts in use; at least 1 and at most those there are");
-  require(learned.size(0) == size_t(kOrders * kTotals * kRepeats) && learned.size(1) == 3,
-          "learned must have 750 rows of 3");
-  require(contexts.size() == kOrders && contexts[0] == 0, "contexts must be 5, the first of them 0");
-  for (int order = 1; order < kOrders; ++order)
-    require(contexts[order] == kNowhere || (contexts[order] > 0 && contexts[order] < used),
-            "context " + to_string(contexts[order]) + " is no node");
-  return {heads.data(), reinterpret_cast<Node*>(nodes.data()), reinterpret_cast<Counts*>(counts.data()), used, rows,
-          reinterpret_cast<double(*)[3]>(learned.data()), contexts.data()};
+  require(learned.size() == Tree<V>::kAllKinds && learned.size(1) == 3,
+          "learned must be " + to_string(Tree<V>::kAllKinds) + " rows of 3");
+  require(contexts.shape() == std::array<size_t, 2>{V, kOrders}, "contexts must be 5 for each view");
+  for (int view = 0; view < V; ++view)
+    for (int order = 0; order < kOrders; ++order) {
+      const int64_t context = contexts.row(view)[order];
+      if (context == kNowhere && order > 0) continue;
+      require(order > 0 ? context > 0 && context < used : context == 0, "context " + to_string(context) + " is no node");
+      require(context == contexts.row(V - 1)[order] && nodes.row(context)[3 + view] != kAbsent,
+              "context " + to_string(context) + " is not in its view");
+    }
+  return {heads.data(), reinterpret_cast<Node<V>*>(nodes.data()), reinterpret_cast<Counts*>(counts.data()), used, rows,
+          reinterpret_cast<double(*)[3]>(learned.data()), reinterpret_cast<int64_t(*)[kOrders]>(contexts.data())};
+}
+
+// Call with a constant, the number of views that nodes have.
+auto for_views(const Nodes& nodes, auto&& call) {
+  require(nodes.size(1) == 4 || nodes.size(1) == 5, "nodes must have 4 columns, or 5 for two views");
+  return nodes.size(1) == 4 ? call(std::integral_constant<int, 1>()) : call(std::integral_constant<int, 2>());
 }
 
 void require_words(const Words& words) {
@@ -46,21 +58,25 @@ void require_words(const Words& words) {
 }
 
 Numpy<int32_t> ngram_chain(const Nodes& nodes) {
-  require(nodes.size(1) == 4 && nodes.size() > 0, "nodes must be rows of 4, at least one");
+  require(nodes.size() > 0, "nodes must be at least one");
   auto heads = new_array<int32_t>({nodes.size()});
-  Tree tree{heads.data(), reinterpret_cast<Node*>(nodes.data()), nullptr, int64_t(nodes.size()), 0, nullptr, nullptr};
-  nb::gil_scoped_release release;
-  tree.chain_all();
+  for_views(nodes, [&](auto views) {
+    Tree<views> tree{heads.data(), reinterpret_cast<Node<views>*>(nodes.data()), nullptr, int64_t(nodes.size()), 0,
+                     nullptr, nullptr};
+    nb::gil_scoped_release release;
+    tree.chain_all();
+  });
   return heads;
 }
 
-void ngram_check(const Arg<"heads", const int32_t, 1>& heads, const Arg<"nodes", const int32_t, 2>& nodes,
+void ngram_check(const Arg<"heads", const int32_t, 1>& heads, const Nodes& nodes,
                  const Arg<"counts", const int32_t, 2>& counts) {
-  require(nodes.size(1) == 4 && counts.size(1) == 4 && nodes.size() == heads.size() && nodes.size() > 0 &&
-              counts.size() > 0,
-          "nodes and counts must be rows of 4, with a head for each node");
+  require(nodes.size(1) >= 4 && nodes.size(1) <= 5 && counts.size(1) == 4 && nodes.size() == heads.size() &&
+              nodes.size() > 0 && counts.size() > 0,
+          "nodes must be rows of 4 or 5, counts of 4, with a head for each node");
   nb::gil_scoped_release release;
   const auto all = int64_t(nodes.size()), rows = int64_t(counts.size());
+  const size_t longest = nodes.size(1) - 1;
   // No two point at the same node, so that no chain runs in a circle.
   std::vector<bool> pointed_at(all);
   const auto points_well = [&](int64_t node) {
@@ -69,9 +85,10 @@ void ngram_check(const Arg<"heads", const int32_t, 1>& heads, const Arg<"nodes",
   };
   for (int64_t i = 0; i < all; ++i) {
     const int32_t* node = nodes.row(i);
-    if (!points_well(heads[i]) || !points_well(node[2]) || node[0] < 0 || node[0] >= all || node[1] < 0 ||
-        kNone - 1 - int64_t(node[3]) >= rows)
-      require(false, "node " + to_string(i) + " points outside of its tree; the state is damaged");
+    bool well = points_well(heads[i]) && points_well(node[2]) && node[0] >= 0 && node[0] < all && node[1] >= 0;
+    for (size_t view = 3; view <= longest; ++view)
+      well &= kNone - 1 - int64_t(node[view]) < rows || (view < longest && node[view] == kAbsent);
+    if (!well) require(false, "node " + to_string(i) + " points outside of its tree; the state is damaged");
   }
   for (int64_t i = 0; i < rows; ++i)
     if (counts.row(i)[1] < counts.row(i)[2] || counts.row(i)[2] < 0)
@@ -79,44 +96,56 @@ void ngram_check(const Arg<"heads", const int32_t, 1>& heads, const Arg<"nodes",
 }
 
 Numpy<double> ngram_weigh(const TreeTables& tables) {
-  auto said = new_array<double>({kOrders, 6});
-  tree_of(tables).weigh(reinterpret_cast<Said*>(said.data()));
-  return said;
+  const Nodes& nodes = std::get<1>(tables);
+  return for_views(nodes, [&](auto views) {
+    auto said = new_array<double>({kOrders, views, 6});
+    tree_of<views>(tables).weigh(reinterpret_cast<Said(*)[views]>(said.data()));
+    return said;
+  });
 }
 
 Numpy<double> ngram_ask(const Words& words, int64_t size, const TreeTables& tables,
-                        const Arg<"said", const double, 2>& said) {
-  const Tree tree = tree_of(tables);
-  require(said.size() == kOrders && said.size(1) == 6, "said must be 5 rows of 6");
-  for (int order = 0; order < kOrders; ++order)
-    require(said.row(order)[3] == 0.0 || tree.contexts[order] != kNowhere, "said is of other contexts");
-  require_words(words);
-  auto probs = new_array<double>({words.size()});
-  nb::gil_scoped_release release;
-  tree.ask(words.data(), int64_t(words.size()), size, reinterpret_cast<const Said*>(said.data()), probs.data());
-  return probs;
+                        const Arg<"said", const double, 3>& said) {
+  return for_views(std::get<1>(tables), [&](auto views) {
+    const Tree tree = tree_of<views>(tables);
+    require(said.shape() == std::array<size_t, 3>{kOrders, views, 6}, "said must be 5 rows of 6 for each view");
+    for (int order = 0; order < kOrders; ++order)
+      for (int view = 0; view < views; ++view)
+        require(said.row(order)[6 * view + 3] == 0.0 || tree.contexts[view][order] != kNowhere,
+                "said is of other contexts");
+    require_words(words);
+    auto probs = new_array<double>({words.size()});
+    nb::gil_scoped_release release;
+    tree.ask(words.data(), int64_t(words.size()), size, reinterpret_cast<const Said(*)[views]>(said.data()),
+             probs.data());
+    return probs;
+  });
 }
 
 Numpy<double> ngram_walk(const Words& words, int64_t size, const TreeTables& tables) {
-  Tree tree = tree_of(tables);
-  require_words(words);
-  auto probs = new_array<double>({words.size()});
-  nb::gil_scoped_release release;
-  tree.walk(words.data(), int64_t(words.size()), size, probs.data());
-  return probs;
+  return for_views(std::get<1>(tables), [&](auto views) {
+    Tree tree = tree_of<views>(tables);
+    require_words(words);
+    auto probs = new_array<double>({words.size()});
+    nb::gil_scoped_release release;
+    tree.walk(words.data(), int64_t(words.size()), size, probs.data());
+    return probs;
+  });
 }
 
 std::pair<int64_t, int64_t> ngram_read(const Words& words, int64_t size, const TreeTables& tables, const Probs& probs) {
-  Tree tree = tree_of(tables);
   const size_t more = kOrders * words.size();
   const auto& [heads, nodes, counts, contexts, learned, used, rows] = tables;
-  require(probs.size() == words.size(), "probs must be as many as words");
-  require(used + more <= std::min(nodes.size(), heads.size()) && rows + 2 * more <= counts.size(),
-          "no room for " + to_string(more) + " nodes more; reserve it");
-  require_words(words);
-  nb::gil_scoped_release release;
-  tree.read(words.data(), int64_t(words.size()), size, probs.data());
-  return {tree.used, tree.rows};
+  return for_views(nodes, [&](auto views) {
+    Tree tree = tree_of<views>(tables);
+    require(probs.size() == words.size(), "probs must be as many as words");
+    require(used + more <= std::min(nodes.size(), heads.size()) && rows + 2 * views * more <= counts.size(),
+            "no room for " + to_string(more) + " nodes more; reserve it");
+    require_words(words);
+    nb::gil_scoped_release release;
+    tree.read(words.data(), int64_t(words.size()), size, probs.data());
+    return std::pair{tree.used, tree.rows};
+  });
 }
 
 using SpellerTables = std::tuple<Arg<"slots", uint64_t, 1>, Arg<"counters", int64_t, 1>, Arg<"weights", float, 3>>;

@@ -23,24 +23,25 @@ int64_t chain(int64_t parent, int64_t word, int64_t chains, int64_t mask) {
   return at < chains ? at : at & mask >> 1;
 }
 
-bool is(const Node& node, int64_t parent, int64_t word) {
+template <int V>
+bool is(const Node<V>& node, int64_t parent, int64_t word) {
   return node.parent == parent && node.word == word;
 }
 
 // The node, or 0 if there is none.
-int64_t find(const Tree& tree, int64_t mask, int64_t parent, int64_t word) {
+template <int V>
+int64_t find(const Tree<V>& tree, int64_t mask, int64_t parent, int64_t word) {
   int64_t node = tree.heads[chain(parent, word, tree.used, mask)];
   while (node && !is(tree.nodes[node], parent, word)) node = tree.nodes[node].next;
   return node;
 }
 
 // Whether a word may have followed: a context without counts had one follower, or none.
-bool may_follow(const Node& context, int64_t word) {
-  return context.last < kNone || (context.last != kNone && context.last == word);
-}
+bool may_follow(int32_t last, int64_t word) { return last < kNone || (last != kNone && last == word); }
 
 // Chain a new node, for which there is one chain more.
-void add(Tree& tree, int64_t& mask) {
+template <int V>
+void add(Tree<V>& tree, int64_t& mask) {
   const int64_t fresh = tree.used++;
   if (fresh > mask) mask = 2 * mask + 1;
   const int64_t half = mask >> 1, older = fresh & half;
@@ -52,7 +53,7 @@ void add(Tree& tree, int64_t& mask) {
   int64_t node = tree.heads[older];
   tree.heads[older] = tree.heads[fresh] = 0;
   const auto push = [&](int64_t each) {
-    Node& pushed = tree.nodes[each];
+    Node<V>& pushed = tree.nodes[each];
     int32_t& head = tree.heads[chain(pushed.parent, pushed.word, tree.used, mask)];
     pushed.next = head;
     head = int32_t(each);
@@ -65,14 +66,15 @@ void add(Tree& tree, int64_t& mask) {
   push(fresh);
 }
 
-// The node's row of counts, which it gets if it had none.
-Counts& counted(Tree& tree, Node& node) {
-  if (node.last >= kNone) {
-    const int32_t followers = node.last != kNone;
-    tree.counts[tree.rows] = {1, followers, followers, node.last};
-    node.last = row(int32_t(tree.rows++));
+// A node's row of counts, which it gets if it had none.
+template <int V>
+Counts& counted(Tree<V>& tree, int32_t& last) {
+  if (last >= kNone) {
+    const int32_t followers = last != kNone;
+    tree.counts[tree.rows] = {1, followers, followers, last};
+    last = row(int32_t(tree.rows++));
   }
-  return tree.counts[row(node.last)];
+  return tree.counts[row(last)];
 }
 
 // ⌊2 log2 total⌋, at most kTotals - 1: contexts are told apart by how often they were met.
@@ -82,32 +84,57 @@ int met(int32_t total) {
   return 2 * power + (total * total >= 2 << 2 * power);
 }
 
-// What a context of that order says; false if nothing ever followed it.
-bool weigh_one(const Tree& tree, int order, Said& said) {
+// What a context of that order says in a view; its divisor is zero if nothing ever followed it there.
+template <int V>
+void weigh_one(const Tree<V>& tree, int view, int order, bool both, Said& said) {
   said.divisor = 0.0;
-  if (tree.contexts[order] == kNowhere) return false;
-  int32_t total = 1, distinct = 1, last = tree.nodes[tree.contexts[order]].last;
-  if (last == kNone) return false;
+  if (tree.contexts[view][order] == kNowhere) return;
+  int32_t total = 1, distinct = 1, last = tree.nodes[tree.contexts[view][order]].last[view];
+  if (last == kNone) return;
   if (last < kNone) {
     const Counts& counts = tree.counts[row(last)];
     total = counts.total, distinct = counts.distinct, last = counts.follower;
-    if (total == 0) return false;
+    if (total == 0) return;
   }
   // And by how often their next word was a repeat.
   const int repeats = int(int64_t(total - distinct) * kRepeats / total);
-  const int kind = (order * kTotals + met(total)) * kRepeats + repeats;
+  const int kind = (((view + both) * kOrders + order) * kTotals + met(total)) * kRepeats + repeats;
   const double* learned = tree.learned[kind];
   const double mass = learned[0] + learned[1] + learned[2];
   said = {learned[0] / mass,           learned[1] / mass, learned[2] / mass,
           total - kDiscount * distinct, double(kind),      double(last)};
-  return true;
 }
 
 // What a context's counts, and its last follower, give to a word that has a node.
-void shares(const Tree& tree, const Node& node, const Said& said, double& by_count, double& by_last) {
-  const int32_t count = node.last >= kNone ? 1 : tree.counts[row(node.last)].count;
+template <int V>
+void shares(const Tree<V>& tree, const Node<V>& node, int view, const Said& said, double& by_count, double& by_last) {
+  const int32_t last = node.last[view], count = last >= kNone ? 1 : tree.counts[row(last)].count;
   by_count = (count - kDiscount) / said.divisor * said.counted;
   by_last = said.follower == node.word ? said.last : 0.0;
+}
+
+// The probability of a word, from the shortest context to the longest and of each the first view;
+// `place(order)` looks for its node after a context of the last view. `tell` hears the weights' part.
+template <int V>
+double chance(const Tree<V>& tree, const Said (*said)[V], int64_t word, int64_t size, auto&& place, auto&& tell) {
+  double prob = word < size ? 1.0 / size : 0.0;
+  bool known = true;
+  for (int order = 0; order < kOrders && said[order][V - 1].divisor != 0.0; ++order) {
+    // What a context never saw, no longer one saw; nor did the other view, which has not seen more.
+    const int32_t last = tree.nodes[tree.contexts[V - 1][order]].last[V - 1];
+    const int64_t node = known && may_follow(last, word) ? place(order) : 0;
+    known = node;
+    for (int view = 0; view < V; ++view) {
+      const Said& context = said[order][view];
+      if (context.divisor == 0.0) continue;
+      double by_count = 0.0, by_last = 0.0;
+      if (known && tree.nodes[node].last[view] != kAbsent) shares(tree, tree.nodes[node], view, context, by_count, by_last);
+      const double shorter = context.shorter * prob;
+      prob = by_count + by_last + shorter;
+      tell(context, by_count, by_last, shorter, prob);
+    }
+  }
+  return prob;
 }
 
 // What the next words will look at, asked for while earlier ones are read.
@@ -116,9 +143,10 @@ void shares(const Tree& tree, const Node& node, const Said& said, double& by_cou
 // node, the rest. A context's node is the parent of the next word's: so each order runs two words
 // behind the shorter one. What is found is only a hint: a node that was there stays, and one that
 // was not is looked for again.
+template <int V>
 class Lookahead {
  public:
-  Lookahead(const Tree& tree, const int64_t* words, int64_t n) : tree_(tree), words_(words), n_(n) {
+  Lookahead(const Tree<V>& tree, const int64_t* words, int64_t n) : tree_(tree), words_(words), n_(n) {
     for (int64_t t = -2 * kOrders - 2; t < 0; ++t) step(t, mask_for(tree.used));
   }
 
@@ -140,8 +168,8 @@ class Lookahead {
         Place& place = at(first - 3, order);
         while (place.node && !is(tree_.nodes[place.node], place.parent, words_[first - 3]))
           place.node = tree_.nodes[place.node].next;
-        const Node& node = tree_.nodes[place.node];
-        if (node.last < kNone) __builtin_prefetch(&tree_.counts[row(node.last)]);
+        for (const int32_t last : tree_.nodes[place.node].last)
+          if (last < kNone && last != kAbsent) __builtin_prefetch(&tree_.counts[row(last)]);
       }
     }
   }
@@ -164,146 +192,147 @@ class Lookahead {
   void begin(int64_t t, int order, int64_t mask) {
     Place& place = at(t, order) = {};
     int64_t parent = 0;
-    if (order) parent = t ? at(t - 1, order - 1).node : tree_.contexts[order];
+    if (order) parent = t ? at(t - 1, order - 1).node : tree_.contexts[V - 1][order];
     // Longer contexts that are not known have no node.
     if (order && parent <= 0) return;
     const int64_t at = chain(parent, words_[t], tree_.used, mask);
     __builtin_prefetch(&tree_.heads[at]);
-    if (may_follow(tree_.nodes[parent], words_[t])) place = {parent, at};
+    if (may_follow(tree_.nodes[parent].last[V - 1], words_[t])) place = {parent, at};
   }
 
-  const Tree& tree_;
+  const Tree<V>& tree_;
   const int64_t* words_;
   int64_t n_;
   Place places_[16][kOrders];
 };
 
 // The probability of word t, and its nodes after each context that has one; the weights may learn.
-template <bool kLearn>
-double look(const Tree& tree, int64_t word, int64_t size, int64_t mask, const Lookahead& ahead,
-            int64_t t, int64_t* found) {
-  double prob = word < size ? 1.0 / size : 0.0;
-  Said said;
-  bool known = true;
-  for (int order = 0; order < kOrders && weigh_one(tree, order, said); ++order) {
-    const int64_t context = tree.contexts[order];
-    double by_count = 0.0, by_last = 0.0;
-    // What a context never saw, no longer one saw.
-    if (known && (known = may_follow(tree.nodes[context], word))) {
-      int64_t node = ahead.found(t, order, context);
-      if (!node) node = find(tree, mask, context, word);
-      if ((known = node)) shares(tree, tree.nodes[node], said, by_count, by_last);
-      found[order] = node;
-    }
-    const double shorter = said.shorter * prob;
-    prob = by_count + by_last + shorter;
-    // Each context learns as if no longer one were there. EM over the whole chain is 1 % better
-    // alone, but 0.3 % worse in a mixture, which wants the sharper opinion.
+template <bool kLearn, int V>
+double look(const Tree<V>& tree, int64_t word, int64_t size, int64_t mask, const Lookahead<V>& ahead, int64_t t,
+            int64_t* found) {
+  Said said[kOrders][V];
+  tree.weigh(said);
+  const auto place = [&](int order) {
+    const int64_t context = tree.contexts[V - 1][order], node = ahead.found(t, order, context);
+    return found[order] = node ? node : find(tree, mask, context, word);
+  };
+  // Each context learns as if no longer one were there. EM over the whole chain is 1 % better
+  // alone, but 0.3 % worse in a mixture, which wants the sharper opinion.
+  return chance(tree, said, word, size, place, [&](const Said& context, double count, double last,
+                                                   double shorter, double prob) {
     // A word that no context can foresee says nothing about them.
-    if (kLearn && prob > 0.0) {
-      double* kind = tree.learned[int(said.kind)];
-      kind[0] += by_count / prob;
-      kind[1] += by_last / prob;
-      kind[2] += shorter / prob;
+    if (!kLearn || prob == 0.0) return;
+    double* kind = tree.learned[int(context.kind)];
+    kind[0] += count / prob;
+    kind[1] += last / prob;
+    kind[2] += shorter / prob;
+  });
+}
+
+// Count a word in one view, whose nodes after its contexts are there; those behind it are the next.
+template <int V>
+void count(Tree<V>& tree, int view, int32_t word, const int64_t* found) {
+  int64_t* contexts = tree.contexts[view];
+  bool news = true;
+  for (int order = kOrders - 1; order >= 0; --order) {
+    const int64_t context = contexts[order], node = context == kNowhere ? kNowhere : found[order];
+    if (context != kNowhere) {
+      int32_t &before = tree.nodes[context].last[view], &here = tree.nodes[node].last[view];
+      const bool fresh = here == kAbsent;
+      if (fresh) here = kNone;
+      if (news && before != kNone) {
+        Counts& counts = counted(tree, before);
+        counts.total += 1;
+        counts.distinct += fresh;
+      }
+      if (before < kNone)
+        tree.counts[row(before)].follower = word;
+      else  // its first follower, or again the only one
+        before = word;
+      if (news && !fresh) {
+        counted(tree, here).count += 1;
+        // A shorter context counts what the longer ones had not seen.
+        news = false;
+      }
     }
+    if (order + 1 < kOrders) contexts[order + 1] = node;
   }
-  return prob;
 }
 
 }  // namespace
 
-void Tree::chain_all() {
+template <int V>
+void Tree<V>::chain_all() {
   const int64_t all = used;
   int64_t mask = 0;
   heads[0] = 0;
   for (used = 1; used < all;) add(*this, mask);
 }
 
-int Tree::weigh(Said* said) const {
-  int order = 0;
-  while (order < kOrders && weigh_one(*this, order, said[order])) ++order;
-  return order;
+template <int V>
+void Tree<V>::weigh(Said (*said)[V]) const {
+  for (int order = 0; order < kOrders; ++order)
+    for (int view = 0; view < V; ++view)
+      weigh_one(*this, view, order, view > 0 && said[order][0].divisor != 0.0, said[order][view]);
 }
 
-void Tree::ask(const int64_t* words, int64_t n, int64_t size, const Said* said, double* probs) const {
+template <int V>
+void Tree<V>::ask(const int64_t* words, int64_t n, int64_t size, const Said (*said)[V], double* probs) const {
   const int64_t mask = mask_for(used);
+  const int64_t* longest = contexts[V - 1];
   const auto head = [&](int order, int64_t t) {
-    return &heads[chain(contexts[order], words[t < n ? t : n - 1], used, mask)];
+    return &heads[chain(longest[order], words[t < n ? t : n - 1], used, mask)];
   };
   for (int64_t t = 0; t < n; ++t) {
-    for (int order = 0; order < 2 && said[order].divisor != 0.0; ++order) {
+    for (int order = 0; order < 2 && said[order][V - 1].divisor != 0.0; ++order) {
       __builtin_prefetch(head(order, t + 16));
       __builtin_prefetch(&nodes[*head(order, t + 8)]);
     }
-    double prob = words[t] < size ? 1.0 / size : 0.0;
-    bool known = true;
-    for (int order = 0; order < kOrders && said[order].divisor != 0.0; ++order) {
-      double by_count = 0.0, by_last = 0.0;
-      if (known && (known = may_follow(nodes[contexts[order]], words[t]))) {
-        const int64_t node = find(*this, mask, contexts[order], words[t]);
-        if ((known = node)) shares(*this, nodes[node], said[order], by_count, by_last);
-      }
-      prob = by_count + by_last + said[order].shorter * prob;
-    }
-    probs[t] = prob;
+    const auto place = [&](int order) { return find(*this, mask, longest[order], words[t]); };
+    probs[t] = chance(*this, said, words[t], size, place, [](auto&&...) {});
   }
 }
 
-void Tree::walk(const int64_t* words, int64_t n, int64_t size, double* probs) {
+template <int V>
+void Tree<V>::walk(const int64_t* words, int64_t n, int64_t size, double* probs) {
   const int64_t mask = mask_for(used);
-  Lookahead ahead(*this, words, n);
+  Lookahead<V> ahead(*this, words, n);
   for (int64_t t = 0; t < n; ++t) {
     ahead.step(t, mask);
     int64_t found[kOrders] = {};
     probs[t] = look<false>(*this, words[t], size, mask, ahead, t, found);
-    for (int order = 1; order < kOrders; ++order)
-      contexts[order] = found[order - 1] ? found[order - 1] : kNowhere;
+    for (int view = 0; view < V; ++view)
+      for (int order = kOrders - 1; order > 0; --order) {
+        const int64_t node = contexts[view][order - 1] == kNowhere ? 0 : found[order - 1];
+        contexts[view][order] = node && nodes[node].last[view] != kAbsent ? node : kNowhere;
+      }
   }
 }
 
-void Tree::read(const int64_t* words, int64_t n, int64_t size, double* probs) {
+template <int V>
+void Tree<V>::read(const int64_t* words, int64_t n, int64_t size, double* probs) {
   int64_t mask = mask_for(used);
-  Lookahead ahead(*this, words, n);
+  Lookahead<V> ahead(*this, words, n);
   for (int64_t t = 0; t < n; ++t) {
     ahead.step(t, mask);
     const int64_t word = words[t];
     int64_t found[kOrders] = {};
     probs[t] = look<true>(*this, word, size, mask, ahead, t, found);
-    bool news = true;
     for (int order = kOrders - 1; order >= 0; --order) {
-      const int64_t context = contexts[order];
-      int64_t node = kNowhere;
-      if (context != kNowhere) {
-        node = found[order];
-        const bool fresh = node == 0;
-        if (fresh) {
-          node = used;
-          nodes[node] = {int32_t(context), int32_t(word), 0, kNone};
-          add(*this, mask);
-        }
-        Node& before = nodes[context];
-        if (news && before.last != kNone) {
-          Counts& counts = counted(*this, before);
-          counts.total += 1;
-          counts.distinct += fresh;
-        }
-        if (before.last < kNone)
-          counts[row(before.last)].follower = int32_t(word);
-        else  // its first follower, or again the only one
-          before.last = int32_t(word);
-        if (news && !fresh) {
-          counted(*this, nodes[node]).count += 1;
-          // A shorter context counts what the longer ones had not seen.
-          news = false;
-        }
-      }
-      if (order + 1 == kOrders) continue;
-      contexts[order + 1] = node;
+      const int64_t context = contexts[V - 1][order];
+      if (context == kNowhere || found[order]) continue;
+      Node<V>& node = nodes[found[order] = used] = {int32_t(context), int32_t(word), 0, {}};
+      std::ranges::fill(node.last, kAbsent);
+      add(*this, mask);
       // What follows a node that was not there yet could not be looked for.
-      if (node != found[order] && t + 1 < n)
-        __builtin_prefetch(&heads[chain(node, words[t + 1], used, mask)]);
+      if (order + 1 < kOrders && t + 1 < n)
+        __builtin_prefetch(&heads[chain(found[order], words[t + 1], used, mask)]);
     }
+    for (int view = 0; view < V; ++view) count(*this, view, int32_t(word), found);
   }
 }
+
+template struct Tree<1>;
+template struct Tree<2>;
 
 }  // namespace unbounded

@@ -43,7 +43,7 @@ FAR = DemoText("chat between strangers", "chat")
 
 # Small, so that the whole demonstration stays well under three minutes on two cores.
 NETWORK = NetworkConfig(units=128)
-TRAINING = TrainingConfig(epochs=3, learning_rate=0.1, dropout=0.1)
+TRAINING = TrainingConfig(epochs=3, dropout=0.1)
 
 
 def trained_model(

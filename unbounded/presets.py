@@ -29,6 +29,7 @@ from unbounded.experts import (
     Unigram,
 )
 from unbounded.experts.cache import PAPER_K, Neighborhood
+from unbounded.experts.ngram import counted_apart
 from unbounded.experts.offline import SHARE
 from unbounded.experts.spelling import EDITION
 from unbounded.lm import (
@@ -51,7 +52,7 @@ PRESETS: dict[str, tuple[str, ...]] = {
     "local": ("static", "uniform", "local"),
     "unbounded": ("static", "uniform", "unbounded"),
     "full": (
-        *("static", "uniform", "dynamic_head", "unigram", "ngram", "train_ngram"),
+        *("static", "uniform", "dynamic_head", "unigram", "ngrams"),
         *("cache_128", "cache_1024", "unbounded"),
     ),
     "adapted": ("static", "uniform", "adapted"),
@@ -137,9 +138,9 @@ def experts_for(
     swapped = {"dynamic_head": "adapted"} if closed else {}
     if protocol == "open" and not closed:
         swapped = {"uniform": "spelling"}
-    return tuple(
-        swapped.get(name, name) for name in PRESETS[preset] if text or name != "train_ngram"
-    )
+    if not text:
+        swapped["ngrams"] = "ngram"
+    return tuple(swapped.get(name, name) for name in PRESETS[preset])
 
 
 def available(model: Pretrained, preset: str, protocol: str = "open") -> tuple[str, ...]:
@@ -208,9 +209,8 @@ def recipe_for(model: Pretrained, preset: str | Sequence[str] = "full") -> Recip
 def first_edition(model: Pretrained) -> Recipe:
     """What memories were made of before version 0.2: they go on as they began."""
     names = available(model, "full", "paper")
-    former = {"dynamic_head": "adapted"}
-    kept = (former.get(name, name) for name in names if name != "train_ngram")
-    return Recipe(tuple(kept), oov="unk")
+    former = {"dynamic_head": "adapted", "ngrams": "ngram"}
+    return Recipe(tuple(former.get(name, name) for name in names), oov="unk")
 
 
 def new_mixture(preset: str, experts: Sequence[str], width: int) -> Mixture:
@@ -305,8 +305,8 @@ class _Builder:
                 return Unigram(self._size)
             case "ngram":
                 return NGram(self._size, open=self._full is None)
-            case "train_ngram":
-                return self._train_ngram()
+            case "ngrams" | "train_ngram":
+                return self._after_training(apart=name == "ngrams")
             case "cache_128" | "cache_1024":
                 return self._window(WINDOWS[name])
             case "local":
@@ -342,22 +342,24 @@ class _Builder:
         base = derived(key, lambda: Spelling(words, edition=edition).state())
         return Spelling(words, base, edition)
 
-    def _train_ngram(self) -> NGram:
-        """The n-grams when they have read what the network was trained on."""
+    def _after_training(self, *, apart: bool) -> NGram:
+        """N-grams that have read what the network was trained on; what comes is counted `apart`
+        too, or not, as in memories of before both were one expert."""
         text = self._model.text
         if text is None:
             raise SettingError(
-                "expert 'train_ngram' needs the training text, which this model does not keep; "
-                "train it again, or leave the expert out"
+                "experts 'ngrams' and 'train_ngram' need the training text, which this model does "
+                "not keep; train it again, or take 'ngram'"
             )
 
         def read() -> dict[str, np.ndarray]:
             ngram = NGram(self._size, open=self._full is None)
             ngram.score(np.empty((len(text), 0), np.float32), text)
-            return ngram.state()
+            return counted_apart(ngram.state()) if apart else ngram.state()
 
         key = f"{self._model.fingerprint}-{crc32(text.data):08x}-{self._size}-ngrams"
-        return NGram(self._size, open=self._full is None, base=derived(key, read))
+        base = derived(f"{key}-apart" if apart else key, read)
+        return NGram(self._size, open=self._full is None, base=base)
 
 
 def check_oov(oov: str) -> None:

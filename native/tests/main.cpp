@@ -219,25 +219,33 @@ Result mixture(size_t cut) {
   return result;
 }
 
+template <int V>
 Result ngram(size_t cut) {
   constexpr size_t kRows = 600;
   Random random;
   auto words = random.words(kRows, 12);
-  std::vector<int32_t> heads(kOrders * kRows + 1), counts(8 * (kOrders * kRows + 1));
-  std::vector<Node> nodes(heads.size());
-  nodes[0] = {0, 0, 0, kNone - 1};
-  std::vector<double> learned(kOrders * kTotals * kRepeats * 3, 1.0), probs(kRows), walked(kRows), asked(12);
-  std::vector<int64_t> contexts{0, kNowhere, kNowhere, kNowhere, kNowhere};
-  Tree tree{heads.data(), nodes.data(), reinterpret_cast<Counts*>(counts.data()), 1, 1,
-            reinterpret_cast<double(*)[3]>(learned.data()), contexts.data()};
+  std::vector<int32_t> heads(kOrders * kRows + 1), counts(8 * V * (kOrders * kRows + 1));
+  std::vector<Node<V>> nodes(heads.size());
+  std::vector<double> learned(Tree<V>::kAllKinds * 3, 1.0), probs(kRows), walked(kRows), asked(12);
+  int64_t contexts[V][kOrders];
+  const auto restart = [&] {
+    for (auto& each : contexts) std::fill_n(each, kOrders, kNowhere), each[0] = 0;
+  };
+  restart();
+  for (int view = 0; view < V; ++view) nodes[0].last[view] = kNone - 1 - view;
+  Tree<V> tree{heads.data(), nodes.data(), reinterpret_cast<Counts*>(counts.data()), 1, V,
+               reinterpret_cast<double(*)[3]>(learned.data()), contexts};
   in_pieces(kRows, cut, [&](size_t start, size_t n) { tree.read(&words[start], int64_t(n), 11, &probs[start]); });
-  Said said[kOrders];
+  Said said[kOrders][V];
   tree.weigh(said);
   const std::vector<int64_t> every{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
   tree.ask(every.data(), 12, 11, said, asked.data());
   in_pieces(kRows, cut, [&](size_t start, size_t n) { tree.walk(&words[start], int64_t(n), 11, &walked[start]); });
   Result result;
-  for (const Node& node : nodes) result.integers(std::vector<int32_t>{node.parent, node.word, node.next, node.last});
+  for (const Node<V>& node : nodes) {
+    result.integers(std::vector<int32_t>{node.parent, node.word, node.next});
+    result.integers(std::vector<int32_t>(node.last, node.last + V));
+  }
   result.integers(heads), result.integers(counts);
   result.floats(probs), result.floats(asked), result.floats(walked);
   // Chained again, every node is found where it was.
@@ -245,7 +253,7 @@ Result ngram(size_t cut) {
   tree.heads = again.data();
   tree.chain_all();
   std::vector<double> twice(12);
-  contexts.assign({0, kNowhere, kNowhere, kNowhere, kNowhere});
+  restart();
   tree.weigh(said);
   tree.ask(every.data(), 12, 11, said, twice.data());
   result.floats(twice);
@@ -343,7 +351,7 @@ struct Area {
 
 int main() {
   constexpr Area kAreas[] = {{"datastore", datastore, false}, {"exact", exact, true},       {"network", network, true},
-                             {"softmax", softmax, true},      {"mixture", mixture, true},   {"ngram", ngram, true},
+                             {"softmax", softmax, true},      {"mixture", mixture, true},   {"ngram", ngram<1>, true},     {"ngrams", ngram<2>, true},
                              {"spelling", spelling, true},    {"oov", oov, true},           {"elsewhere", elsewhere, true}};
   constexpr size_t kWhole = 1 << 20;
   int passed = 0, failed = 0;

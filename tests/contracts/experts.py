@@ -19,6 +19,7 @@ from unbounded.experts import (
     Unigram,
 )
 from unbounded.experts.cache import Neighborhood
+from unbounded.experts.ngram import counted_apart
 from unbounded.types import Hidden, Ids
 
 SIZE = 20
@@ -47,6 +48,7 @@ EXPERTS: dict[str, Callable[[], Expert]] = {
     "unigram": lambda: Unigram(SIZE),
     "ngram": lambda: NGram(SIZE),
     "train_ngram": lambda: primed(),
+    "ngrams": lambda: NGram(SIZE, base=counted_apart(primed().state())),
     "ngram open": lambda: NGram(12, open=True),
     "spelling": spelling,
     "unbounded flat": lambda: Cache(Flat(5), SIZE, k=4),

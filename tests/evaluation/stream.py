@@ -42,13 +42,13 @@ def new_model(rows: Iterable[str] = ROWS, full: int = FULL) -> OnlineModel:
         "dynamic": dynamic(),
         "unigram": Unigram(full),
         "ngram": NGram(full),
-        "train_ngram": NGram(full),
+        "ngrams": NGram(full),
         "cache_128": Cache(Flat(WIDTH, window=2), full, k=4),
         "cache_1024": Cache(Flat(WIDTH, window=4), full, k=4),
         "local": Cache(Flat(WIDTH, window=6), full, k=4),
         "unbounded": Cache(Flat(WIDTH), full, k=4),
     }
-    made["train_ngram"].score(np.empty((40, 0)), np.arange(40) % 7)
+    made["ngrams"].score(np.empty((40, 0)), np.arange(40) % 7)
     experts = {name: made[name] for name in experts_of(make_rows(list(rows)))}
     return OnlineModel(lm, Vocabulary(KNOWN), experts, Gated(len(experts), groups=[WIDTH]))
 

@@ -115,12 +115,12 @@ def test_its_text_helps_near_it_and_a_model_without_says_so(
     static, full = with_text.rows
     assert static.tally.perplexity == without.rows[0].tally.perplexity
     assert full.tally.perplexity < 0.98 * without.rows[1].tally.perplexity
-    assert with_text.memory["train_ngram_bytes"] > with_text.memory["ngram_bytes"]
-    assert "train_ngram" not in without.rows[1].experts
+    assert with_text.memory["ngrams_bytes"] > without.memory["ngram_bytes"]
+    assert "ngrams" not in without.rows[1].experts
     assert [event for event in without.events if "no training text" in event] == without.events[:1]
     assert not any("no training text" in event for event in with_text.events)
-    with pytest.raises(SettingError, match="needs the training text"):
-        build_online(old, 9_000, ["uniform", "train_ngram"], MemoryConfig())
+    with pytest.raises(SettingError, match="need the training text"):
+        build_online(old, 9_000, ["uniform", "ngrams"], MemoryConfig())
 
 
 def test_strangers_are_read_by_their_characters_unless_told_otherwise(

@@ -1,4 +1,5 @@
 import sys
+from itertools import product
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -26,7 +27,8 @@ CURVE = [
 
 
 def test_every_row_and_every_expert_has_a_color() -> None:
-    experts = {expert for name in ROWS for of in PROTOCOLS for expert in experts_for(name, of)}
+    each = product(ROWS, PROTOCOLS, (True, False))
+    experts = {expert for name, of, text in each for expert in experts_for(name, of, text=text)}
     named = {*ROWS, *experts}
     assert set(COLORS) == named
     assert len(set(COLORS.values())) == len(COLORS)

@@ -34,7 +34,7 @@ def test_a_protocol_a_text_and_a_closed_vocabulary_change_no_more_than_they_must
     for name, experts in ROWS.items():
         assert experts_for(name) == experts
         # Without the training text only what read it is missing.
-        assert set(experts) - set(experts_for(name, text=False)) <= {"train_ngram"}
+        assert set(experts) - set(experts_for(name, text=False)) <= {"ngrams"}
         if name in OFFLINE:
             continue
         # Under the open protocol only the uniform is replaced.
@@ -42,7 +42,7 @@ def test_a_protocol_a_text_and_a_closed_vocabulary_change_no_more_than_they_must
         assert opened[1] == "spelling"
         assert (opened[0], *opened[2:]) == (experts[0], *experts[2:])
     assert experts_of(make_rows(["full"], protocol="open")) == list(experts_for("full", "open"))
-    assert "train_ngram" not in experts_for("full", text=False)
+    assert "ngrams" not in experts_for("full", text=False)
     # With a closed vocabulary the network alone is a model.
     assert experts_for("static", closed=True) == ("static",)
     assert experts_for("unbounded", "open", closed=True) == ROWS["unbounded"]

@@ -20,6 +20,13 @@ FINGERPRINTS = {
         "unbounded": 258.231,
         "full": 153.012,
     },
+    2: {
+        "static": 2525.57,
+        "unigram": 609.536,
+        "local": 273.053,
+        "unbounded": 258.231,
+        "full": 152.293,
+    },
 }
 """Perplexities of 20,000 words under the model of the package, edition by edition."""
 

@@ -12,7 +12,16 @@ from hypothesis import strategies as st
 from unbounded import _native
 from unbounded.errors import SettingError
 from unbounded.experts import NGram, Unigram
-from unbounded.experts.ngram import DISCOUNT, NEXT, NONE, ORDERS, REPEATS, TOTALS
+from unbounded.experts.ngram import (
+    DISCOUNT,
+    NEXT,
+    NONE,
+    ORDERS,
+    REPEATS,
+    TOTALS,
+    TRUST,
+    counted_apart,
+)
 from unbounded.types import Hidden, Ids
 
 
@@ -44,28 +53,46 @@ class InDictionaries:
         self.counts: dict[tuple[int, ...], dict[int, int]] = defaultdict(lambda: defaultdict(int))
         self.last: dict[tuple[int, ...], int] = {}
         self.learned: dict[tuple[int, int, int], list[float]] = defaultdict(lambda: [1.0] * 3)
+        self.learned_of_both: dict[tuple[int, int, int], list[float]]
 
     def step(self, word: int) -> float:
-        contexts = [tuple(self.read[len(self.read) - n :]) for n in range(ORDERS)]
-        contexts = [c for n, c in enumerate(contexts) if len(c) == n and n <= len(self.read)]
         prob = 1 / self.size if word < self.size else 0.0
-        for n, context in enumerate(contexts):
-            counts = self.counts[context]
-            total = sum(counts.values())
-            if not total:
+        for context in self.contexts():
+            if not self.counts[context]:
                 break
-            met = min(int(2 * np.log2(total)), TOTALS - 1)
-            learned = self.learned[n, met, (total - len(counts)) * REPEATS // total]
-            weights = [part / sum(learned) for part in learned]
-            seen = max(counts.get(word, 0) - DISCOUNT, 0)
-            parts = [
-                weights[0] * seen / (total - DISCOUNT * len(counts)),
-                weights[1] * (self.last[context] == word),
-                weights[2] * prob,
-            ]
-            prob = sum(parts)
-            for part in range(3):
-                learned[part] += parts[part] / prob if prob else 0.0
+            prob = self.weigh(context, word, prob)
+        self.count(word)
+        return prob
+
+    def contexts(self) -> list[tuple[int, ...]]:
+        """The last 0, 1, … words."""
+        contexts = [tuple(self.read[len(self.read) - n :]) for n in range(ORDERS)]
+        return [c for n, c in enumerate(contexts) if len(c) == n and n <= len(self.read)]
+
+    def weigh(
+        self, context: tuple[int, ...], word: int, prob: float, *, both: bool = False
+    ) -> float:
+        """What a context makes of what shorter ones say; it learns whom to trust."""
+        counts = self.counts[context]
+        total = sum(counts.values())
+        met = min(int(2 * np.log2(total)), TOTALS - 1)
+        kinds = self.learned_of_both if both else self.learned
+        learned = kinds[len(context), met, (total - len(counts)) * REPEATS // total]
+        weights = [part / sum(learned) for part in learned]
+        seen = max(counts.get(word, 0) - DISCOUNT, 0)
+        parts = [
+            weights[0] * seen / (total - DISCOUNT * len(counts)),
+            weights[1] * (self.last[context] == word),
+            weights[2] * prob,
+        ]
+        prob = sum(parts)
+        for part in range(3):
+            learned[part] += parts[part] / prob if prob else 0.0
+        return prob
+
+    def count(self, word: int) -> None:
+        """Learn what came."""
+        contexts = self.contexts()
         for context in reversed(contexts):
             self.counts[context][word] += 1
             if self.counts[context][word] > 1:
@@ -73,7 +100,68 @@ class InDictionaries:
         for context in contexts:
             self.last[context] = word
         self.read.append(word)
-        return prob
+
+
+def after(text: Ids, size: int, *, open: bool = False) -> NGram:
+    """One that has read a text, and counts apart what it reads since."""
+    ngram = NGram(size, open=open)
+    ngram.score(nothing(text), text)
+    return NGram(size, open=open, base=counted_apart(ngram.state()))
+
+
+def both_in_dictionaries(text: Ids, since: Ids, size: int) -> list[float]:
+    """What two of the plain ones say together: at each length what came since, and then all."""
+    whole, apart = InDictionaries(size), InDictionaries(size)
+    for word in text.tolist():
+        whole.step(word)
+    whole.learned_of_both = defaultdict(lambda: [1.0] * 3)
+    for kind, learned in whole.learned.items():
+        whole.learned_of_both[kind] = [part * min(TRUST / sum(learned), 1) for part in learned]
+    probs = []
+    for word in since.tolist():
+        prob = 1 / size if word < size else 0.0
+        for context in whole.contexts():
+            if not whole.counts[context]:
+                break
+            # Contexts that reach back before the stream are not its own.
+            both = len(context) <= len(apart.read) and bool(apart.counts[context])
+            if both:
+                prob = apart.weigh(context, word, prob)
+            prob = whole.weigh(context, word, prob, both=both)
+        probs.append(prob)
+        whole.count(word)
+        apart.count(word)
+    return probs
+
+
+@given(st.lists(st.integers(0, 7), min_size=1, max_size=60), st.integers(0, 60), st.booleans())
+@settings(max_examples=120, deadline=None)
+def test_after_a_text_it_says_what_two_say_together(
+    stream: list[int], first: int, open: bool
+) -> None:
+    size, words = 4 if open else 10, np.array(stream)
+    text, since = words[:first] % 4, words[first:]
+    ngram = after(text, size, open=open)
+    expected = both_in_dictionaries(text, since, size)
+    np.testing.assert_allclose(ngram.score(nothing(since), since), expected, rtol=1e-9)
+    assert ngram.predict(np.zeros((1, 1))).dense(10).sum() == pytest.approx(1)
+
+
+def test_after_a_text_too_it_says_so_when_the_tables_have_grown() -> None:
+    words = text(5_000, 500)
+    ngram = after(words[:2_500], 500)
+    since = words[2_500:]
+    expected = both_in_dictionaries(words[:2_500], since, 500)
+    asked, behind = ngram.peek(since[:40])
+    np.testing.assert_allclose(ngram.score(nothing(since), since), expected, rtol=1e-9)
+    # Asked without teaching, what was said once is not there yet the second time.
+    np.testing.assert_allclose(asked[0], expected[0], rtol=1e-9)
+    np.testing.assert_array_equal(behind.context, since[36:40])
+    np.testing.assert_allclose(ngram.predict(np.zeros((1, 1))).dense(500).sum(), 1, rtol=1e-12)
+    alone = NGram(500)
+    alone.score(nothing(words), words)
+    # A node of both is there once: 4 bytes more, not 20, and rows of counts.
+    assert ngram.bytes < 1.5 * alone.bytes
 
 
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=60), st.booleans())
@@ -233,8 +321,10 @@ def test_a_state_that_points_outside_of_itself_or_in_a_circle_is_refused() -> No
         (0, np.array([1.0]), "words is an array of another type"),
         (2, np.zeros(1, np.int64), "heads is an array of another type"),
         (3, np.zeros((9, 3), np.int32), "4 columns"),
-        (5, np.array([0, 77, -1, -1, -1]), "context 77 is no node"),
-        (5, np.array([3, -1, -1, -1, -1]), "the first of them 0"),
+        (3, np.zeros((9, 6), np.int32), "4 columns, or 5"),
+        (5, np.array([[0, 77, -1, -1, -1]]), "context 77 is no node"),
+        (5, np.array([[3, -1, -1, -1, -1]]), "context 3 is no node"),
+        (5, np.array([[0, -1, -1, -1, -1]] * 2), "5 for each view"),
         (6, np.ones((749, 3)), "750 rows"),
         (7, 0, "0 nodes in use"),
         (8, 99, "99 rows of counts in use"),

@@ -38,7 +38,7 @@ def test_full_of_evaluate_is_what_reading_into_a_memory_gives(tmp_path: Path) ->
         unbounded.open(tmp_path / "m", model=MODEL) as kept,
     ):
         assert set(row.experts) == set(here.online.experts)
-        assert {"spelling", "train_ngram"} <= set(row.experts)
+        assert {"spelling", "ngrams"} <= set(row.experts)
         for memory in (here, kept):
             reading = memory.read(TEXT)
             assert -reading.logprobs.sum() == pytest.approx(row.tally.nats, rel=1e-6)

@@ -68,13 +68,16 @@ def train(
             metavar="TEXT", help="Text to validate on [default: what follows the training words]."
         ),
     ] = None,
-    epochs: Annotated[int, typer.Option(min=1, help="Passes over the training words.")] = 10,
+    epochs: Annotated[int, typer.Option(min=1, help="Passes over the training words.")] = 8,
     cell: Annotated[str, typer.Option(help="lstm, gru or elman.")] = "lstm",
     units: Annotated[int, typer.Option(min=1, help="Hidden units.")] = 256,
-    learning_rate: Annotated[float, typer.Option(help="Adagrad's learning rate.")] = 0.2,
+    learning_rate: Annotated[float, typer.Option(help="Adagrad's learning rate.")] = 0.1,
+    decay: Annotated[
+        bool, typer.Option(help="Let the rate fall to nothing by the end of the last epoch.")
+    ] = True,
     bptt: Annotated[int, typer.Option(min=1, help="Steps to propagate errors back.")] = 20,
     streams: Annotated[int, typer.Option(min=1, help="Parallel streams in a step.")] = 32,
-    dropout: Annotated[float, typer.Option(help="Share of units dropped in training.")] = 0.2,
+    dropout: Annotated[float, typer.Option(help="Share of units dropped in training.")] = 0.3,
     unknown: Annotated[float, typer.Option(help="How often a rare word is read as <unk>.")] = 0.5,
     clip: Annotated[float, typer.Option(help="Largest gradient norm.")] = 1.0,
     cutoffs: Annotated[
@@ -118,6 +121,7 @@ def train(
     config = TrainingConfig(
         epochs=epochs,
         learning_rate=learning_rate,
+        decay=decay,
         bptt=bptt,
         streams=streams,
         dropout=dropout,

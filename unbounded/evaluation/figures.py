@@ -31,7 +31,7 @@ COLORS = {
     "knn": "#8b5cf6",
     "knnlm-tuned": "#a21caf",
     "tuned": "#c026d3",
-    "train_ngram": "#a16207",
+    "ngrams": "#a16207",
     "cache_128": "#15803d",
     "cache_1024": "#0d9488",
     "uniform": "#b8c0cc",

@@ -4,7 +4,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, product
 from typing import final
 
 import numpy as np
@@ -21,7 +21,7 @@ from unbounded.types import Ids, Probs, Table
 USUAL = ("static", "unigram", "local", "unbounded", "full")
 """The rows of an evaluation unless others are asked for."""
 
-STATELESS = frozenset({"uniform", "unigram", "ngram", "dynamic"})
+STATELESS = frozenset({"uniform", "unigram", "ngram", "ngrams", "dynamic"})
 """Experts that never look at the frozen network's states."""
 
 TITLES = {
@@ -173,7 +173,8 @@ def make_rows(
 def experts_of(rows: Iterable[Row]) -> list[str]:
     """Every expert that some row needs, once; those of `PRESETS["full"]` first, in its order."""
     needed = set(chain.from_iterable(row.experts for row in rows))
-    places = zip(*(experts_for("full", protocol) for protocol in PROTOCOLS), strict=True)
+    each = product(PROTOCOLS, (True, False))
+    places = zip(*(experts_for("full", of, text=text) for of, text in each), strict=True)
     ordered = dict.fromkeys(chain(chain.from_iterable(places), *PRESETS.values()))
     return [name for name in ordered if name in needed]
 

@@ -11,7 +11,7 @@ from unbounded.experts.counts import check_inside
 from unbounded.experts.distribution import Alike, Distribution
 from unbounded.experts.expert import Expert, learn_again
 from unbounded.growable_array import GrowableArray
-from unbounded.shapes import Int32
+from unbounded.shapes import Int, Int32
 from unbounded.states import Arrays
 from unbounded.types import Hidden, Ids, Probs
 
@@ -33,15 +33,22 @@ TOTALS, REPEATS = 25, 6
 
 PARENT, WORD, NEXT, LAST = range(4)
 """A node, 16 bytes: the n-gram `word` after `parent`, the next node in its chain (0: none), and
-what followed the n-gram last: a word, `NONE`, or below that the number of its row of counts."""
+what followed the n-gram last: a word, `NONE`, or below that the number of its row of counts.
 
-NONE = -1
+Where a text was read beforehand, what is read since is counted apart too: a view of its own, whose
+`LAST` comes first, `ABSENT` where the n-gram has not come since."""
+
+NONE, ABSENT = -1, -(2**31)
 
 COUNT, TOTAL, DISTINCT, FOLLOWER = range(4)
 """A row of counts, 16 bytes: how often the n-gram came, the sum and number of its followers'
 counts, its last follower."""
 
 NOWHERE = -1
+
+TRUST = 10.0
+"""How much what a text that was read beforehand taught of its contexts weighs, in words, for those
+that have come since: few, or a text unlike it is not believed (docs/log.md)."""
 
 Tables = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, int, int]
 """Heads of chains, nodes, counts, contexts and how they are weighed; nodes and counts in use."""
@@ -61,7 +68,8 @@ class NGram(Expert):
     until they are read, and their first time teaches no weights; otherwise they are an error.
 
     Each word adds at most five nodes, in practice two or three, of 20 bytes each with its chain;
-    one in ten came again and takes 16 more.
+    one in ten came again and takes 16 more. After a text that was read beforehand, `counted_apart`,
+    each context says two things: what followed since, and on top of that what followed at all.
 
     >>> ngram = NGram(size=10)
     >>> words = np.array([1, 2, 3, 4] * 3)
@@ -76,19 +84,10 @@ class NGram(Expert):
         """
         self.size = size
         self._open = open
-        self._used = 1  # node 0 is the empty context
-        self._rows = 1  # and has the first row of counts
-        self._nodes = np.array([[0, 0, 0, NONE - 1]], np.int32)
-        self._counts = np.zeros((1, 4), np.int32)
-        self._heads = _native.ngram_chain(self._nodes)
         self._room: list[GrowableArray] | None = None
-        self._contexts = np.full(ORDERS, NOWHERE, np.int64)
-        self._contexts[0] = 0
-        self._learned = np.ones((ORDERS * TOTALS * REPEATS, 3))
         self.follows = base is not None
         """Whether its state follows from the words that were read."""
-        if base is not None:
-            self._restore(base)
+        self._restore(_empty() if base is None else base)
 
     @property
     def bytes(self) -> int:
@@ -109,7 +108,7 @@ class NGram(Expert):
     @property
     def context(self) -> Ids:
         """The words read last, oldest first: as many as were met together before, at most four."""
-        node = next((n for n in self._contexts[::-1].tolist() if n != NOWHERE), 0)
+        node = next((n for n in self._contexts[-1, ::-1].tolist() if n != NOWHERE), 0)
         words: list[int] = []
         while node:
             words.append(int(self._nodes[node, WORD]))
@@ -154,7 +153,8 @@ class NGram(Expert):
             "nodes": self._nodes[: self._used].copy(),
             "heads": self._heads[: self._used].copy(),
             "counts": self._counts[: self._rows].copy(),
-            "contexts": self._contexts.copy(),
+            # The only view; two follow from the words.
+            "contexts": self._contexts[0].copy(),
             "learned": self._learned.copy(),
         }
 
@@ -183,16 +183,17 @@ class NGram(Expert):
             self._heads = _native.ngram_chain(self._nodes)
         _native.ngram_check(self._heads, self._nodes, self._counts)
         self._used, self._rows, self._room = len(self._heads), len(self._counts), None
-        self._contexts = state["contexts"].copy()
+        self._views = self._nodes.shape[1] - LAST
+        self._contexts: np.ndarray = state["contexts"].reshape(self._views, -1).copy()
         self._learned = state["learned"].copy()
 
-    def _tables(self, contexts: Ids) -> Tables:
+    def _tables(self, contexts: Int[np.ndarray, "views orders"]) -> Tables:
         arrays = self._heads, self._nodes, self._counts, contexts, self._learned
         return *arrays, self._used, self._rows
 
     def _reserve(self, nodes: int) -> None:
         """Room for so many nodes more; each brings counts to at most itself and its context."""
-        used, rows = self._used + nodes, self._rows + 2 * nodes
+        used, rows = self._used + nodes, self._rows + 2 * nodes * self._views
         if used > len(self._nodes) or rows > len(self._counts):
             if self._room is None:
                 arrays = self._nodes, self._heads, self._counts
@@ -200,6 +201,32 @@ class NGram(Expert):
             for_nodes, for_heads, for_counts = self._room
             self._nodes, self._heads = for_nodes.resized(used), for_heads.resized(used)
             self._counts = for_counts.resized(rows)
+
+
+def counted_apart(state: Arrays) -> dict[str, np.ndarray]:
+    """The state of one that has read a text, such that what it reads since is counted apart too."""
+    nodes, none = np.insert(state["nodes"], LAST, ABSENT, axis=1), _empty()
+    learned = state["learned"]
+    met = learned.sum(axis=1, keepdims=True)
+    nodes[0, LAST] = NONE - 1 - len(state["counts"])
+    return {
+        "nodes": nodes,
+        "heads": state["heads"].copy(),
+        "counts": np.concatenate([state["counts"], none["counts"]]),
+        "contexts": np.stack([none["contexts"], state["contexts"]]),
+        "learned": np.concatenate([none["learned"], learned, learned * np.minimum(TRUST / met, 1)]),
+    }
+
+
+def _empty() -> dict[str, np.ndarray]:
+    """Node 0, the empty context, with the first row of counts."""
+    return {
+        "nodes": np.array([[0, 0, 0, NONE - 1]], np.int32),
+        "heads": np.zeros(1, np.int32),
+        "counts": np.zeros((1, 4), np.int32),
+        "contexts": np.array([0, *[NOWHERE] * (ORDERS - 1)], np.int64),
+        "learned": np.ones((ORDERS * TOTALS * REPEATS, 3)),
+    }
 
 
 def _with_counts(

@@ -18,6 +18,7 @@ from unbounded.lm.model_folder import load_model as load_model
 from unbounded.lm.prepared_text import TrainingText as TrainingText
 from unbounded.lm.prepared_text import training_text as training_text
 from unbounded.lm.recurrent import RecurrentModel as RecurrentModel
+from unbounded.lm.settings import PAPER_TRAINING as PAPER_TRAINING
 from unbounded.lm.settings import NetworkConfig as NetworkConfig
 from unbounded.lm.settings import Progress as Progress
 from unbounded.lm.settings import TrainingConfig as TrainingConfig

@@ -125,6 +125,13 @@ class Trainer:
         return (self.epoch * self.batches.length + steps) * self.config.streams
 
     @property
+    def rate(self) -> float:
+        """The learning rate of the next step."""
+        steps = len(self.batches)
+        left = 1 - (self.epoch + self.step / steps) / self.config.epochs
+        return self.config.learning_rate * (left if self.config.decay else 1.0)
+
+    @property
     def finished(self) -> bool:
         """Whether all epochs are done, or validation has stopped getting better."""
         waited = self.epoch - self.best_epoch
@@ -189,7 +196,7 @@ class Trainer:
 
     def _learn(self, batch: Batch) -> float:
         """One step: forward over one stretch, backward, update; returns nats a word."""
-        config = self.config
+        config, rate = self.config, self.rate
         number = self.epoch * len(self.batches) + self.step
         generator = torch.Generator().manual_seed(config.seed * 1_000_003 + number)
         inputs = batch.inputs
@@ -216,7 +223,8 @@ class Trainer:
         assert table.grad is not None
         sums = self.embedding_sums[rows] + table.grad.square()
         self.embedding_sums[rows] = sums
-        self.embedding[rows] -= config.learning_rate * table.grad / (sums.sqrt() + 1e-10)
+        self.embedding[rows] -= rate * table.grad / (sums.sqrt() + 1e-10)
+        self.adagrad.param_groups[0]["lr"] = rate
         self.adagrad.step()
         self.adagrad.zero_grad()
         return float(loss.item())

@@ -8,6 +8,7 @@ const EXPERTS = {
   adapted: ["network, adapting", "The network with an output layer that learns as it reads."],
   dynamic_head: ["network, learning", "The network with an output layer that goes on training as it reads."],
   dynamic: ["network, all learning", "The network with all of its weights learning as it reads."],
+  ngrams: ["same words before", "What followed the same last words in what it has read, and then in the training text too."],
   train_ngram: ["training text and since", "What followed the same last words in the training text, and in what it has read since."],
   spelling: ["spelling", "Words never seen before, by how they are spelled."],
   uniform: ["any word", "Every word alike: a little for those nobody expects."],
@@ -20,7 +21,7 @@ const EXPERTS = {
 };
 
 // Those that know nothing but what was read.
-const READ = ["unigram", "ngram", "cache_128", "cache_1024", "local", "unbounded"];
+const READ = ["unigram", "ngram", "ngrams", "cache_128", "cache_1024", "local", "unbounded"];
 
 export const nameOf = (expert) => EXPERTS[expert]?.[0] ?? expert;
 export const meaning = (expert) => EXPERTS[expert]?.[1] ?? "";
