@@ -134,7 +134,7 @@ Numpy<double> ngram_walk(const Words& words, int64_t size, const TreeTables& tab
 }
 
 std::pair<int64_t, int64_t> ngram_read(const Words& words, int64_t size, const TreeTables& tables, const Probs& probs) {
-  const size_t more = kOrders * words.size();
+  const size_t more = (kOrders + 1) * words.size();
   const auto& [heads, nodes, counts, contexts, learned, used, rows] = tables;
   return for_views(nodes, [&](auto views) {
     Tree tree = tree_of<views>(tables);

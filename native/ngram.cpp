@@ -105,12 +105,26 @@ void weigh_one(const Tree<V>& tree, int view, int order, bool both, Said& said) 
           total - kDiscount * distinct, double(kind),      double(last)};
 }
 
-// What a context's counts, and its last follower, give to a word that has a node.
+// The word that followed, if only one ever did, and once.
 template <int V>
-void shares(const Tree<V>& tree, const Node<V>& node, int view, const Said& said, double& by_count, double& by_last) {
-  const int32_t last = node.last[view], count = last >= kNone ? 1 : tree.counts[row(last)].count;
-  by_count = (count - kDiscount) / said.divisor * said.counted;
-  by_last = said.follower == node.word ? said.last : 0.0;
+int32_t only_follower(const Tree<V>& tree, int32_t last) {
+  if (last >= kNone || last == kAbsent) return last;
+  const Counts& counts = tree.counts[row(last)];
+  return counts.total == 1 ? counts.follower : kNone;
+}
+
+// Whether nothing followed a context yet.
+template <int V>
+bool barren(const Tree<V>& tree, int32_t last) {
+  return last == kNone || (last < kNone && tree.counts[row(last)].total == 0);
+}
+
+// How often a word came after a context in a view, or zero; its node is 0 where that is implied.
+template <int V>
+int32_t times(const Tree<V>& tree, int view, int64_t context, int64_t word, int64_t node) {
+  if (node == 0) return only_follower(tree, tree.nodes[context].last[view]) == word;
+  const int32_t last = tree.nodes[node].last[view];
+  return last == kAbsent ? 0 : last >= kNone ? 1 : tree.counts[row(last)].count;
 }
 
 // The probability of a word, from the shortest context to the longest and of each the first view;
@@ -121,17 +135,21 @@ double chance(const Tree<V>& tree, const Said (*said)[V], int64_t word, int64_t 
   bool known = true;
   for (int order = 0; order < kOrders && said[order][V - 1].divisor != 0.0; ++order) {
     // What a context never saw, no longer one saw; nor did the other view, which has not seen more.
-    const int32_t last = tree.nodes[tree.contexts[V - 1][order]].last[V - 1];
-    const int64_t node = known && may_follow(last, word) ? place(order) : 0;
-    known = node;
+    const int64_t context = tree.contexts[V - 1][order];
+    const int32_t last = tree.nodes[context].last[V - 1];
+    const int32_t only = order + 1 == kOrders ? only_follower(tree, last) : kNone;
+    known = known && may_follow(last, word) && (only == kNone || only == word);
+    const int64_t node = known && only == kNone ? place(order) : 0;
+    known = known && (node || only == word);
     for (int view = 0; view < V; ++view) {
-      const Said& context = said[order][view];
-      if (context.divisor == 0.0) continue;
-      double by_count = 0.0, by_last = 0.0;
-      if (known && tree.nodes[node].last[view] != kAbsent) shares(tree, tree.nodes[node], view, context, by_count, by_last);
-      const double shorter = context.shorter * prob;
+      const Said& here = said[order][view];
+      if (here.divisor == 0.0) continue;
+      const int32_t count = known ? times(tree, view, context, word, node) : 0;
+      const double by_count = count ? (count - kDiscount) / here.divisor * here.counted : 0.0;
+      const double by_last = count && here.follower == word ? here.last : 0.0;
+      const double shorter = here.shorter * prob;
       prob = by_count + by_last + shorter;
-      tell(context, by_count, by_last, shorter, prob);
+      tell(here, by_count, by_last, shorter, prob);
     }
   }
   return prob;
@@ -229,7 +247,19 @@ double look(const Tree<V>& tree, int64_t word, int64_t size, int64_t mask, const
   });
 }
 
-// Count a word in one view, whose nodes after its contexts are there; those behind it are the next.
+// A new node after a context; in each view it is absent, or came once.
+template <int V>
+int64_t grow(Tree<V>& tree, int64_t context, int32_t word, int64_t& mask) {
+  const int64_t fresh = tree.used;
+  tree.nodes[fresh] = {int32_t(context), word, 0, {}};
+  for (int view = 0; view < V; ++view)
+    tree.nodes[fresh].last[view] = only_follower(tree, tree.nodes[context].last[view]) == word ? kNone : kAbsent;
+  add(tree, mask);
+  return fresh;
+}
+
+// Count a word in one view, whose nodes after its contexts are there, but for one that is implied;
+// those behind it are the next contexts.
 template <int V>
 void count(Tree<V>& tree, int view, int32_t word, const int64_t* found) {
   int64_t* contexts = tree.contexts[view];
@@ -238,8 +268,8 @@ void count(Tree<V>& tree, int view, int32_t word, const int64_t* found) {
     const int64_t context = contexts[order], node = context == kNowhere ? kNowhere : found[order];
     if (context != kNowhere) {
       int32_t &before = tree.nodes[context].last[view], &here = tree.nodes[node].last[view];
-      const bool fresh = here == kAbsent;
-      if (fresh) here = kNone;
+      const bool fresh = node == 0 || here == kAbsent;
+      if (fresh && node) here = kNone;
       if (news && before != kNone) {
         Counts& counts = counted(tree, before);
         counts.total += 1;
@@ -321,9 +351,17 @@ void Tree<V>::read(const int64_t* words, int64_t n, int64_t size, double* probs)
     for (int order = kOrders - 1; order >= 0; --order) {
       const int64_t context = contexts[V - 1][order];
       if (context == kNowhere || found[order]) continue;
-      Node<V>& node = nodes[found[order] = used] = {int32_t(context), int32_t(word), 0, {}};
-      std::ranges::fill(node.last, kAbsent);
-      add(*this, mask);
+      if (order + 1 == kOrders) {
+        const int32_t last = nodes[context].last[V - 1], only = only_follower(*this, last);
+        if (barren(*this, last)) continue;
+        if (only > kNone) {
+          // What it implied gets a node; in states of before it has one.
+          const int64_t there = find(*this, mask, context, only), node = there ? there : grow(*this, context, only, mask);
+          if (only == word) found[order] = node;
+          if (only == word) continue;
+        }
+      }
+      found[order] = grow(*this, context, int32_t(word), mask);
       // What follows a node that was not there yet could not be looked for.
       if (order + 1 < kOrders && t + 1 < n)
         __builtin_prefetch(&heads[chain(found[order], words[t + 1], used, mask)]);

@@ -3,7 +3,9 @@
 // A node's key is exact (its parent's number and its word), so nothing collides. There are as many
 // chains as nodes: each node that comes brings one, which takes its share of an older chain's nodes
 // (linear hashing; Litwin, 1980), so that the table grows with its nodes and never pauses.
-// Only n-grams that came again, or as contexts have two followers, have a row of counts.
+// Only n-grams that came again, or as contexts have two followers, have a row of counts. The longest
+// are no contexts: while one of them is all that followed its context, and once, that has it as its last
+// follower and it has no node.
 //
 // One tree may have two views: what is read alone, and after a text that was read before. All nodes
 // are in the last view, and most in both, so that what both count is looked for once. How far the
@@ -61,7 +63,7 @@ struct Tree {
   // Ask for each word and go on to the contexts behind it; nothing is counted.
   void walk(const int64_t* words, int64_t n, int64_t size, double* probs);
 
-  // Ask, look, learn for each word. There must be room for kOrders more nodes a word.
+  // Ask, look, learn for each word. There must be room for kOrders + 1 more nodes a word.
   void read(const int64_t* words, int64_t n, int64_t size, double* probs);
 };
 

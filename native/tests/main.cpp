@@ -224,7 +224,7 @@ Result ngram(size_t cut) {
   constexpr size_t kRows = 600;
   Random random;
   auto words = random.words(kRows, 12);
-  std::vector<int32_t> heads(kOrders * kRows + 1), counts(8 * V * (kOrders * kRows + 1));
+  std::vector<int32_t> heads((kOrders + 1) * kRows + 1), counts(8 * V * heads.size());
   std::vector<Node<V>> nodes(heads.size());
   std::vector<double> learned(Tree<V>::kAllKinds * 3, 1.0), probs(kRows), walked(kRows), asked(12);
   int64_t contexts[V][kOrders];

@@ -283,6 +283,31 @@ def test_a_state_from_before_most_nodes_lost_their_counts_goes_on(chains: bool) 
     np.testing.assert_array_equal(other.score(nothing(rest), rest), expected)
 
 
+def test_a_state_from_before_what_came_once_after_four_words_lost_its_node_goes_on() -> None:
+    words = text(3_000, 300)
+    ngram, other = NGram(300), NGram(300)
+    ngram.score(nothing(words[:2_000]), words[:2_000])
+    state = ngram.state()
+    nodes = state["nodes"].tolist()
+    depth = [0]
+    for parent, *_ in nodes[1:]:
+        depth.append(depth[parent] + 1)
+    for node in np.flatnonzero(np.array(depth) == ORDERS - 1).tolist():
+        last = nodes[node][3]
+        row = [1, 1, 1, last] if last > NONE else state["counts"][NONE - 1 - last].tolist()
+        if last != NONE and row[1] == 1:
+            nodes.append([node, row[3], 0, NONE])
+    assert len(nodes) > 1.2 * len(state["nodes"])
+    explicit = np.array(nodes, np.int32)
+    explicit[:, NEXT] = 0
+    heads = _native.ngram_chain(explicit)
+    other.load([{**state, "nodes": explicit, "heads": heads}])
+    rest = words[2_000:]
+    np.testing.assert_array_equal(
+        other.score(nothing(rest), rest), ngram.score(nothing(rest), rest)
+    )
+
+
 def test_only_what_came_again_has_counts() -> None:
     words = text(20_000, 2_000)
     ngram = NGram(2_000)
@@ -346,7 +371,7 @@ def test_arrays_that_do_not_fit_are_refused_in_one_line(
 
 def test_what_there_is_no_room_for_is_not_read() -> None:
     ngram = NGram(5)
-    with pytest.raises(ValueError, match="no room for 10 nodes more"):
+    with pytest.raises(ValueError, match="no room for 12 nodes more"):
         _native.ngram_read(np.array([1, 2]), 5, ngram._tables(ngram._contexts), np.empty(2))
 
 

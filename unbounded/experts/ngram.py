@@ -67,9 +67,10 @@ class NGram(Expert):
     An `open` vocabulary has more words than the `size` that are known beforehand: they have nothing
     until they are read, and their first time teaches no weights; otherwise they are an error.
 
-    Each word adds at most five nodes, in practice two or three, of 20 bytes each with its chain;
-    one in ten came again and takes 16 more. After a text that was read beforehand, `counted_apart`,
-    each context says two things: what followed since, and on top of that what followed at all.
+    Each word adds at most six nodes, in practice two, of 20 bytes each with its chain; one in ten
+    came again and takes 16 more. What came once after four words has no node. After a text that was
+    read beforehand, `counted_apart`, each context says two things: what followed since, and on top
+    of that what followed at all.
 
     >>> ngram = NGram(size=10)
     >>> words = np.array([1, 2, 3, 4] * 3)
@@ -122,7 +123,7 @@ class NGram(Expert):
         probs = np.empty(len(words))
         for start in range(0, len(words), CHUNK):
             chunk = np.ascontiguousarray(words[start : start + CHUNK], np.int64)
-            self._reserve(ORDERS * len(chunk))
+            self._reserve((ORDERS + 1) * len(chunk))
             self._used, self._rows = _native.ngram_read(
                 chunk,
                 self.size,
