@@ -357,8 +357,10 @@ void Tree<V>::read(const int64_t* words, int64_t n, int64_t size, double* probs)
         if (only > kNone) {
           // What it implied gets a node; in states of before it has one.
           const int64_t there = find(*this, mask, context, only), node = there ? there : grow(*this, context, only, mask);
-          if (only == word) found[order] = node;
-          if (only == word) continue;
+          if (only == word) {
+            found[order] = node;
+            continue;
+          }
         }
       }
       found[order] = grow(*this, context, int32_t(word), mask);
