@@ -58,14 +58,12 @@ void require_words(const Words& words) {
 }
 
 Numpy<int32_t> ngram_chain(const Nodes& nodes) {
-  require(nodes.size() > 0, "nodes must be at least one");
+  // Only states of before, which have one view, come without chains.
+  require(nodes.size(1) == 4 && nodes.size() > 0, "nodes must be rows of 4, at least one");
   auto heads = new_array<int32_t>({nodes.size()});
-  for_views(nodes, [&](auto views) {
-    Tree<views> tree{heads.data(), reinterpret_cast<Node<views>*>(nodes.data()), nullptr, int64_t(nodes.size()), 0,
-                     nullptr, nullptr};
-    nb::gil_scoped_release release;
-    tree.chain_all();
-  });
+  Tree<1> tree{heads.data(), reinterpret_cast<Node<1>*>(nodes.data()), nullptr, int64_t(nodes.size()), 0, nullptr, nullptr};
+  nb::gil_scoped_release release;
+  tree.chain_all();
   return heads;
 }
 
@@ -96,8 +94,7 @@ void ngram_check(const Arg<"heads", const int32_t, 1>& heads, const Nodes& nodes
 }
 
 Numpy<double> ngram_weigh(const TreeTables& tables) {
-  const Nodes& nodes = std::get<1>(tables);
-  return for_views(nodes, [&](auto views) {
+  return for_views(std::get<1>(tables), [&](auto views) {
     auto said = new_array<double>({kOrders, views, 6});
     tree_of<views>(tables).weigh(reinterpret_cast<Said(*)[views]>(said.data()));
     return said;

@@ -184,8 +184,8 @@ class NGram(Expert):
             self._heads = _native.ngram_chain(self._nodes)
         _native.ngram_check(self._heads, self._nodes, self._counts)
         self._used, self._rows, self._room = len(self._heads), len(self._counts), None
-        self._views = self._nodes.shape[1] - LAST
-        self._contexts: np.ndarray = state["contexts"].reshape(self._views, -1).copy()
+        views = self._nodes.shape[1] - LAST
+        self._contexts: np.ndarray = state["contexts"].reshape(views, -1).copy()
         self._learned = state["learned"].copy()
 
     def _tables(self, contexts: Int[np.ndarray, "views orders"]) -> Tables:
@@ -194,7 +194,7 @@ class NGram(Expert):
 
     def _reserve(self, nodes: int) -> None:
         """Room for so many nodes more; each brings counts to at most itself and its context."""
-        used, rows = self._used + nodes, self._rows + 2 * nodes * self._views
+        used, rows = self._used + nodes, self._rows + 2 * nodes * len(self._contexts)
         if used > len(self._nodes) or rows > len(self._counts):
             if self._room is None:
                 arrays = self._nodes, self._heads, self._counts
@@ -212,7 +212,7 @@ def counted_apart(state: Arrays) -> dict[str, np.ndarray]:
     nodes[0, LAST] = NONE - 1 - len(state["counts"])
     return {
         "nodes": nodes,
-        "heads": state["heads"].copy(),
+        "heads": state["heads"],
         "counts": np.concatenate([state["counts"], none["counts"]]),
         "contexts": np.stack([none["contexts"], state["contexts"]]),
         "learned": np.concatenate([none["learned"], learned, learned * np.minimum(TRUST / met, 1)]),
