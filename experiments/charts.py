@@ -18,6 +18,7 @@ LOOKS = {
     "local": (COLORS["local"], (0, (6, 2)), "v"),
     "unbounded": (COLORS["unbounded"], "--", "o"),
     "paper": ("#7c3aed", (0, (1, 1)), "P"),
+    "recipe": ("#7c3aed", (0, (3, 1, 1, 1)), "X"),
     "full": (COLORS["full"], "-", "D"),
 }
 """Color, dashes and marker of a row: told apart without color too."""

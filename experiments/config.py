@@ -30,6 +30,10 @@ keeps the shape of everything on little text."""
 TRAININGS = {"paper": PAPER_TRAINING, "ours": TrainingConfig()}
 """How networks are trained: by the paper's words, and as `unbounded train` does it."""
 
+ROWS = {"paper": ("static", "paper"), "ours": USUAL}
+"""What is read with each: the paper's network with its own cache, which takes four times as long as
+all other rows together and is the same in every edition, and the rows of `evaluate`."""
+
 KINDS = ("rows", "vocabulary", "neighbors", "ablation", "ladder", "instead")
 
 
@@ -40,7 +44,7 @@ class Cell:
     train: str
     test: str
     tokens: int
-    rows: tuple[str, ...] = (*USUAL, "paper")
+    rows: tuple[str, ...] = USUAL
     training: str = "ours"
 
 
@@ -84,11 +88,11 @@ def load_experiment(path: Path, scale: str) -> Experiment:
 
 def _cells(found: dict[str, Any], scale: str) -> Iterator[Cell]:
     """Every test domain of every training domain, each way its network is trained."""
-    more = {"rows": tuple(found["rows"])} if "rows" in found else {}
     for train, tests in found["cells"].items():
         for test in tests:
             for training in found.get("training", [Cell.training]):
-                yield Cell(train, test, found["tokens"][scale], **more, training=training)
+                rows = tuple(found.get("rows", ROWS[training]))
+                yield Cell(train, test, found["tokens"][scale], rows, training)
 
 
 def _check(path: Path, found: dict[str, Any], known: set[str], needed: set[str]) -> None:

@@ -10,7 +10,7 @@ from experiments import ablation, charts, claims, figures, instead, ladder, pape
 from experiments.config import SCALES
 from experiments.corpora import spoken
 from experiments.figures import Curve, by_neighbors, by_words
-from experiments.results import Found, find_results, notes
+from experiments.results import Found, find_table, notes
 from unbounded.evaluation.tables import Grid, minus
 from unbounded.experts import Kernel
 
@@ -32,9 +32,9 @@ COMPARED = (
 ONLINE = (
     "In tables 2 and 3, “online” weights are learned while reading, with nothing to tune; “fixed” "
     "weights are fitted beforehand, on the text that the table names. The paper does not say how "
-    "its own were set. The row with the paper’s settings has its kernel, its number of neighbors "
-    "and its index on the network of the other rows; the row “all together” mixes all experts and "
-    "is not in the paper. Bold is the lowest of its kind."
+    "its own were set. The paper’s recipe is all by its words: the network’s training, the kernel, "
+    "the number of neighbors and the index; its change is over its own network. The row “all "
+    "together” mixes all experts and is not in the paper. Bold is the lowest of its kind."
 )
 
 
@@ -66,7 +66,7 @@ Block = Heading | Grid | Words | Picture | str
 
 def grids(results: Path, scale: str) -> dict[str, Grid]:
     """Every table that has a result at this scale, by the name of its files."""
-    found = {name: find_results(results, name, scale) for name in (*_TABLES, "ladder")}
+    found = {name: find_table(results, name, scale) for name in (*_TABLES, "ladder")}
     return {
         f"{name}-{scale}": _TABLES[name](one)
         if name in _TABLES
@@ -85,7 +85,7 @@ def contents(results: Path) -> Iterator[Block]:
     """The whole page; what has no result yet says so."""
 
     def find(name: str) -> Found:
-        return find_results(results, name, *SCALES)
+        return find_table(results, name, *SCALES)
 
     yield Heading("What can be compared")
     yield COMPARED

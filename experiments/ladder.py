@@ -7,7 +7,7 @@ from pathlib import Path
 from experiments.cells import usual_lines
 from experiments.corpora import domain_order, spoken
 from experiments.reading import Mixing
-from experiments.results import Found, find_results, notes, numbers
+from experiments.results import find_results, notes, numbers
 from unbounded.evaluation.tables import Entry, Grid, Line, Part, minus
 
 COMPARED = (
@@ -56,11 +56,9 @@ BESIDE = (
 """What stands on no step."""
 
 
-def ladder_lines(training: str) -> dict[str, Mixing]:
-    """What is mixed on each step; of the network trained by the paper's words only the first."""
+def ladder_lines() -> dict[str, Mixing]:
+    """What is mixed on each step but the first, which tables 2 and 3 have."""
     lines = usual_lines(["static", "paper"])
-    if training == "paper":
-        return lines
     for cache in ("epanechnikov", "native", "unit", "family", "unbounded"):
         lines[cache] = Mixing(("static", "uniform", cache))
     mixed = lines["unbounded"].experts
@@ -114,10 +112,10 @@ def ladder_grid(results: Path, *scales: str) -> Grid:
 def _measured(
     results: Path, steps: Iterable[Step], *scales: str
 ) -> Iterator[tuple[Step, str, float]]:
-    cells: dict[str, Found] = {}
+    ours = find_results(results, "ladder", *scales)
+    recipes = [find_results(results, t, *scales, training="paper") for t in ("table2", "table3")]
     for step in steps:
-        if step.training not in cells:
-            cells[step.training] = find_results(results, "ladder", *scales, training=step.training)
-        for (_, test), rows in numbers(cells[step.training], step.key).items():
-            if step.line in rows:
-                yield step, test, rows[step.line]
+        for found in recipes if step.training == "paper" else [ours]:
+            for pair, rows in numbers(found, step.key).items():
+                if pair in ours.cells and step.line in rows:
+                    yield step, pair[1], rows[step.line]

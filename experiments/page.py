@@ -14,7 +14,7 @@ from experiments.contents import (
     pictures,
 )
 from experiments.markup import escape_markdown, markdown
-from experiments.results import find_results
+from experiments.results import find_table
 from experiments.tables import readme_grid
 from unbounded.errors import SettingError
 from unbounded.evaluation.figures import write_figure
@@ -61,7 +61,7 @@ def page_part(results: Path) -> str:
 
 def readme_part(results: Path) -> str:
     """The README's table."""
-    found = (find_results(results, name, *SCALES) for name in ("table2", "table3"))
+    found = (find_table(results, name, *SCALES) for name in ("table2", "table3"))
     return f"\n{markdown(readme_grid(*found))}\n\n"
 
 

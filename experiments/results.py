@@ -27,6 +27,9 @@ EDITIONS = {
 }
 """What each has that results of an earlier one were measured without."""
 
+RECIPE = {"static": "recipe_static", "paper": "recipe"}
+"""What the rows that were read with the paper's own network are called beside the others."""
+
 # Results keep the names that experts had when they were measured.
 _NAMES = {
     "latest": "cache_128",
@@ -101,6 +104,19 @@ def find_results(folder: Path, name: str, *scales: str, training: str = "ours") 
     return Found(name, cells)
 
 
+def find_table(folder: Path, name: str, *scales: str) -> Found:
+    """The same, and in every cell the paper's recipe from network to cache, where it was read."""
+    found = find_results(folder, name, *scales)
+    for pair, recipe in find_results(folder, name, *scales, training="paper").cells.items():
+        if pair in found.cells and found.cells[pair]["tokens"] == recipe["tokens"]:
+            rows = [{**row, "name": RECIPE[row["name"]]} for row in recipe["rows"]]
+            cell = found.cells[pair]
+            cell["rows"] = [*cell["rows"], *rows]
+            cell["curve"] = {**cell["curve"], "recipe": recipe["curve"]["paper"]}
+            cell["recipe"] = {key: recipe[key] for key in ("commit", "changed", "trained")}
+    return found
+
+
 def numbers(found: Found, key: str) -> dict[Pair, dict[str, float]]:
     """One figure of every row of every cell, where there is one.
 
@@ -135,11 +151,17 @@ def notes(found: Found) -> tuple[str, ...]:
         if result.get("fitted_on")
     )
     commits = listed(map(_commit, results))
+    recipes = listed(
+        f"{each['trained']['epochs']} epochs, commit {_commit(each)}"
+        for result in results
+        if (each := result.get("recipe"))
+    )
     changed = " (+: with changes not committed)" if "+" in commits else ""
     return (
         f"Scale {scales}: trained on {trainings}. Test words a cell: {words_of(results)}."
         + (f" Fixed weights: fitted on {fitted}." if fitted else "")
-        + f" Cells with a result: {len(results)}. Commits: {commits}{changed}.",
+        + f" Cells with a result: {len(results)}. Commits: {commits}{changed}."
+        + (f" The paper’s recipe: {recipes}." if recipes else ""),
         *outdated(results),
     )
 

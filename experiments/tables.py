@@ -14,6 +14,8 @@ from unbounded.evaluation.tables import Entry, Grid, Line, Part, change, minus
 TITLES = {
     **{row: TITLES_OF_ROWS[row] for row in USUAL if row != "full"},
     "paper": "static + unbounded cache, the paper’s settings",
+    "recipe_static": "static, the paper’s recipe",
+    "recipe": "static + unbounded cache, the paper’s recipe",
     "full": TITLES_OF_ROWS["full"],
 }
 """The rows of the tables, in order."""
@@ -191,7 +193,8 @@ def _perplexity(cell: Mapping[str, float], row: str) -> Entry:
     if row not in cell:
         return Entry()
     value = cell[row]
-    remark = change(value, cell["static"]) if row != "static" and "static" in cell else ""
+    own = "recipe_static" if row.startswith("recipe") else "static"
+    remark = change(value, cell[own]) if own in cell and row != own else ""
     return Entry(f"{value:,.1f}", remark, best=len(cell) > 1 and value == min(cell.values()))
 
 

@@ -5,11 +5,10 @@ import pytest
 
 from experiments import paper
 from experiments.ablation import ablation_grid
-from experiments.config import TRAININGS
 from experiments.instead import instead_grid
 from experiments.ladder import STEPS, ladder_grid, ladder_lines
 from experiments.markup import markdown
-from experiments.results import EDITION, EDITIONS, Found, find_results
+from experiments.results import EDITION, EDITIONS, Found, find_results, find_table
 from experiments.tables import (
     kernels_grid,
     neighbors_grid,
@@ -23,6 +22,7 @@ from tests.experiments.made_up import (
     keep,
     ladder_result,
     neighbors_result,
+    recipe_result,
     rows_result,
     vocabulary_result,
 )
@@ -179,17 +179,32 @@ def test_what_one_would_use_instead_is_one_table(tmp_path: Path) -> None:
 
 def test_every_step_of_the_ladder_has_a_line_that_measures_it(tmp_path: Path) -> None:
     for step in STEPS:
-        assert step.line in ladder_lines(step.training)
+        assert step.line in ladder_lines()
     # One change a step: no two are the same, and experts only come.
-    lines = ladder_lines("ours")
+    lines = ladder_lines()
     mixed = [lines[step.line].experts for step in STEPS[6:]]
     assert all(set(a) <= set(b) for a, b in pairwise(mixed))
     assert len({(step.line, step.key, step.training) for step in STEPS}) == len(STEPS)
-    keep(tmp_path, "ladder-paper", *(ladder_result("wiki", training) for training in TRAININGS))
+    keep(tmp_path, "ladder-paper", ladder_result("wiki"))
+    keep(tmp_path, "table3-paper", recipe_result("wiki"), recipe_result("web"))
     text = markdown(ladder_grid(tmp_path, "paper"))
-    assert "| the paper’s settings | 199.0 |" in text
+    assert "| the paper’s settings | 400.0 |" in text
     assert "| weights learned as it reads | 97.0 (−50.8%) |" in text
-    assert "| beside: the network alone, by the paper’s words | 200.0 |" in text
+    assert "| beside: the network alone, by the paper’s words | 500.0 |" in text
+
+
+def test_the_paper_s_recipe_stands_beside_over_its_own_network(tmp_path: Path) -> None:
+    recipe = recipe_result("wiki") | {"edition": 0}  # It has no editions.
+    ours = (rows_result("news-2007", test, edition=EDITION) for test in ("wiki", "web"))
+    keep(tmp_path, "table3-paper", *ours, recipe)
+    grid = perplexity_grid(find_table(tmp_path, "table3", "paper"), paper.TABLE3, "Table 3")
+    title = "static + unbounded cache, the paper’s recipe"
+    assert cells(grid, title, "ours, fixed") == ["", "–", "–", "400.0 −20.0%", "–"]
+    assert cells(grid, "static, the paper’s recipe", "ours, online")[3] == "250.0"
+    assert cells(grid, "static", "ours, online")[2:4] == ["200.0", "200.0"]
+    (note,) = grid.notes
+    assert "Cells with a result: 2." in note
+    assert note.endswith("The paper’s recipe: 10 epochs, commit abc1234.")
 
 
 def test_text_is_escaped_and_the_lowest_of_each_source_marked(tmp_path: Path) -> None:
