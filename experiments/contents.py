@@ -25,9 +25,9 @@ COMPARED = (
     "texts cannot be compared. What can be is the relative change of a row over static on the "
     "same text, in brackets below: compare the paper’s bracket with ours. Domain and date move "
     "together in our texts, some are shorter than the paper’s 10,000,000 words, so that the memory "
-    "has less to read, and our networks are trained with dropout and a learning rate that falls, "
-    "of which the paper says nothing: they are the stronger for it, which may leave the memory "
-    "less to gain. The ladder below has the paper’s."
+    "has less to read, and our networks are trained with dropout, of which the paper says nothing, "
+    "and at half its rate: they are the stronger for it, which may leave the memory less to gain. "
+    "The row of the paper’s recipe has the paper’s."
 )
 ONLINE = (
     "In tables 2 and 3, “online” weights are learned while reading, with nothing to tune; “fixed” "

@@ -41,7 +41,7 @@ WORDS = 28_000
 """The most frequent words, 98.8 % of all; with 192 units they leave room for n-grams in 10 MB."""
 
 NETWORK = NetworkConfig(units=192, cutoffs=(2_000, 10_000))
-TRAINING = TrainingConfig(epochs=3, dropout=0.1, decay=False)
+TRAINING = TrainingConfig(epochs=3, dropout=0.1)
 
 KEPT = 2_000_000
 """Words of the training text that are kept, for n-grams: a byte each."""

@@ -33,7 +33,7 @@ _FIXED = "fixed_perplexity"
 
 STEPS = (
     Step("the paper’s settings", "paper", _FIXED, training="paper"),
-    Step("network trained with dropout, at a rate that falls", "paper", _FIXED),
+    Step("network trained with dropout, at half the rate", "paper", _FIXED),
     Step("our index in the place of IVFPQ", "native", _FIXED),
     Step("weights learned as it reads", "native"),
     Step("states scaled to length one", "unit"),

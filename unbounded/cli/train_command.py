@@ -72,9 +72,6 @@ def train(
     cell: Annotated[str, typer.Option(help="lstm, gru or elman.")] = "lstm",
     units: Annotated[int, typer.Option(min=1, help="Hidden units.")] = 256,
     learning_rate: Annotated[float, typer.Option(help="Adagrad's learning rate.")] = 0.1,
-    decay: Annotated[
-        bool, typer.Option(help="Let the rate fall to nothing by the end of the last epoch.")
-    ] = True,
     bptt: Annotated[int, typer.Option(min=1, help="Steps to propagate errors back.")] = 20,
     streams: Annotated[int, typer.Option(min=1, help="Parallel streams in a step.")] = 32,
     dropout: Annotated[float, typer.Option(help="Share of units dropped in training.")] = 0.3,
@@ -121,7 +118,6 @@ def train(
     config = TrainingConfig(
         epochs=epochs,
         learning_rate=learning_rate,
-        decay=decay,
         bptt=bptt,
         streams=streams,
         dropout=dropout,

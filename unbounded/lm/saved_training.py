@@ -206,10 +206,8 @@ def resume_training(folder: Path, trainer: Trainer, text: TrainingText) -> bool:
             "or another --out"
         )
     # Through JSON and back, as what was saved has been.
-    asked, had = json.loads(json.dumps(_settings(trainer))), {"decay": False, **about["config"]}
-    # How many epochs there are decides what the rate is where it falls.
-    free = {"patience"} if trainer.config.decay else {"patience", "epochs"}
-    for name in asked.keys() - free:
+    asked, had = json.loads(json.dumps(_settings(trainer))), about["config"]
+    for name in asked.keys() - {"epochs", "patience"}:
         if asked[name] != had.get(name):
             raise TrainingError(
                 f"{path} was trained with {name} {had.get(name)}, not {asked[name]}; "

@@ -79,10 +79,7 @@ class TrainingConfig:
     """The paper's are 10."""
 
     learning_rate: float = 0.1
-    """Adagrad's, at the first step; the paper's is 0.2 (docs/decisions.md, 104)."""
-
-    decay: bool = True
-    """Whether the rate falls in a straight line, to nothing at the end of the last epoch."""
+    """Adagrad's; the paper's is 0.2 (docs/decisions.md, 104)."""
 
     bptt: int = 20
     """ "backpropagation through time (BPTT) over 20 timesteps" """
@@ -113,7 +110,7 @@ class TrainingConfig:
                 raise SettingError(f"{name} is {getattr(self, name)}; it must be in [0, 1)")
 
 
-PAPER_TRAINING = TrainingConfig(epochs=10, learning_rate=0.2, decay=False, dropout=0.0)
+PAPER_TRAINING = TrainingConfig(epochs=10, learning_rate=0.2, dropout=0.0)
 """ "using the Adagrad algorithm with a learning rate of 0.2 and 10 epochs", and nothing that the
 paper does not name."""
 

@@ -125,13 +125,6 @@ class Trainer:
         return (self.epoch * self.batches.length + steps) * self.config.streams
 
     @property
-    def rate(self) -> float:
-        """The learning rate of the next step."""
-        steps = len(self.batches)
-        left = 1 - (self.epoch + self.step / steps) / self.config.epochs
-        return self.config.learning_rate * (left if self.config.decay else 1.0)
-
-    @property
     def finished(self) -> bool:
         """Whether all epochs are done, or validation has stopped getting better."""
         waited = self.epoch - self.best_epoch
@@ -196,7 +189,7 @@ class Trainer:
 
     def _learn(self, batch: Batch) -> float:
         """One step: forward over one stretch, backward, update; returns nats a word."""
-        config, rate = self.config, self.rate
+        config = self.config
         number = self.epoch * len(self.batches) + self.step
         generator = torch.Generator().manual_seed(config.seed * 1_000_003 + number)
         inputs = batch.inputs
@@ -223,8 +216,7 @@ class Trainer:
         assert table.grad is not None
         sums = self.embedding_sums[rows] + table.grad.square()
         self.embedding_sums[rows] = sums
-        self.embedding[rows] -= rate * table.grad / (sums.sqrt() + 1e-10)
-        self.adagrad.param_groups[0]["lr"] = rate
+        self.embedding[rows] -= config.learning_rate * table.grad / (sums.sqrt() + 1e-10)
         self.adagrad.step()
         self.adagrad.zero_grad()
         return float(loss.item())
