@@ -17,7 +17,7 @@ from typing import Any, final
 
 from unbounded.cluster.engine import Address, Call, Engine, Pending, T, failing
 from unbounded.cluster.shard import Shard
-from unbounded.errors import EngineError, MissingExtra, Unavailable, UnboundedError
+from unbounded.errors import EngineError, Unavailable, UnboundedError, needing
 
 NAMESPACE = "unbounded"
 
@@ -178,12 +178,10 @@ def _end(place: str) -> None:
 
 def ray_module() -> Any:
     """The package, or one line that says how to get it."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            import ray
-    except ImportError:
-        raise MissingExtra("ray, which spreads a memory over machines,", "cluster") from None
+    what = "ray, which spreads a memory over machines,"
+    with needing(what, "cluster"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import ray
     return ray
 
 

@@ -11,6 +11,7 @@ from unbounded.datastore.datastore import (
     Datastore,
     IndexEvent,
     Neighbors,
+    Votes,
     checked_k,
     checked_keys,
     checked_pairs,
@@ -21,7 +22,6 @@ from unbounded.datastore.datastore import (
 )
 from unbounded.datastore.flat import Flat
 from unbounded.datastore.inverted import Inverted
-from unbounded.datastore.votes import Votes
 from unbounded.errors import MemoryFault
 from unbounded.growable_array import GrowableArray
 from unbounded.states import Arrays, NoDelta, part, under

@@ -9,6 +9,7 @@ from unbounded import _native
 from unbounded.datastore.datastore import (
     Datastore,
     Neighbors,
+    Votes,
     checked_k,
     checked_keys,
     checked_pairs,
@@ -18,7 +19,6 @@ from unbounded.datastore.datastore import (
     to_header,
     words_of,
 )
-from unbounded.datastore.votes import Votes
 from unbounded.errors import SettingError
 from unbounded.growable_array import GrowableArray
 from unbounded.states import Arrays, part, under

@@ -6,7 +6,7 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from unbounded import _native
-from unbounded.errors import MissingExtra
+from unbounded.errors import needing
 
 
 def set_search_threads(threads: int) -> None:
@@ -24,9 +24,7 @@ def load_faiss() -> Any:
 
     Its number of threads is also torch's: they share a runtime.
     """
-    try:
+    with needing("faiss, which the index 'ivfpq' needs,", "faiss"):
         import faiss
-    except ImportError:
-        raise MissingExtra("faiss, which the index 'ivfpq' needs,", "faiss") from None
     faiss.omp_set_num_threads(1)
     return faiss
