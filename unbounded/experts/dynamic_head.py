@@ -11,7 +11,7 @@ from typing import final
 import numpy as np
 
 from unbounded import _native
-from unbounded.errors import SettingError
+from unbounded.errors import check_settings
 from unbounded.experts.distribution import Dense, Distribution, Networked
 from unbounded.experts.expert import Expert
 from unbounded.lm import RecurrentModel
@@ -36,9 +36,7 @@ class DynamicHeadConfig:
     small."""
 
     def __post_init__(self) -> None:
-        for name in ("segment", "rate", "adapter_rate", "calm"):
-            if not getattr(self, name) > 0:
-                raise SettingError(f"{name} is {getattr(self, name)}; it must be above 0")
+        check_settings(self, above_zero="segment rate adapter_rate calm")
 
 
 @final

@@ -1,7 +1,7 @@
 """The network's own opinion: frozen, with an output layer that learns, or training on."""
 
-from collections.abc import Mapping, Sequence
-from typing import Protocol, final, runtime_checkable
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 
@@ -10,6 +10,9 @@ from unbounded.experts.expert import Expert
 from unbounded.lm import AdaptedHead, LanguageModel
 from unbounded.states import Arrays
 from unbounded.types import Hidden, Ids, Probs
+
+if TYPE_CHECKING:
+    from unbounded.lm import DynamicModel
 
 
 @final
@@ -33,28 +36,6 @@ class Static(Expert):
 
     def load(self, parts: Sequence[Arrays]) -> None:
         """Nothing."""
-
-
-@runtime_checkable
-class Learner(Protocol):
-    """A network that reads one stream and goes on training; `DynamicModel` is one."""
-
-    @property
-    def lm(self) -> LanguageModel:
-        """The network as it is now."""
-
-    @property
-    def hidden(self) -> Hidden:
-        """The state before the next word, one row."""
-
-    def read(self, words: Ids) -> Probs:
-        """Each word's probability just before it came; and learn."""
-
-    def state(self) -> dict[str, np.ndarray]:
-        """What has changed."""
-
-    def load(self, state: Mapping[str, np.ndarray]) -> None:
-        """Become what wrote the state."""
 
 
 @final
@@ -92,7 +73,7 @@ class Dynamic(Expert):
     must be one stream. What it predicts is to be asked before it reads on.
     """
 
-    def __init__(self, network: Learner) -> None:
+    def __init__(self, network: "DynamicModel") -> None:
         self._network = network
 
     def predict(self, hidden: Hidden) -> Distribution:
