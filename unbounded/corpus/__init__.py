@@ -13,6 +13,7 @@ from unbounded.corpus.sentences import Sentence as Sentence
 from unbounded.corpus.sentences import Splitter as Splitter
 from unbounded.corpus.sentences import blocks as blocks
 from unbounded.corpus.sentences import read_sentences as read_sentences
+from unbounded.corpus.sentences import words_between as words_between
 from unbounded.corpus.sentences import write_lines as write_lines
 from unbounded.corpus.tokenizer import Pretokenized as Pretokenized
 from unbounded.corpus.tokenizer import Tokenizer as Tokenizer

@@ -63,6 +63,12 @@ class Splitter(ABC):
         """Where each word, as people count them, begins among these; the first is always one."""
 
 
+def words_between(text: str, splitter: Splitter) -> list[str]:
+    """The words of a text, each line feed in it a sentence end; the last line goes on."""
+    lines = [splitter.words(line) if line else [] for line in text.split("\n")]
+    return [word for line in lines for word in (*line, SENTENCE_END)][:-1]
+
+
 @dataclass(frozen=True, slots=True)
 class Sentence:
     """The words of one line, the sentence end included, and where they stand."""

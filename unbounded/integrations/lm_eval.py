@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from unbounded.corpus import SENTENCE_END, Reader, read_sentences
+from unbounded.corpus import Reader, read_sentences, words_between
 from unbounded.errors import SettingError, needing
 from unbounded.lm import TransformerConfig, load_model
 from unbounded.memory import SamplingParams, generate
@@ -100,10 +100,7 @@ class UnboundedLM(LM):  # type: ignore[misc]
         return [self._written(*request.args) for request in requests]
 
     def _words(self, text: str) -> list[str]:
-        """The words of a text; each line end is one, and the last line need not have it."""
-        split = self._model.tokenizer.words
-        lines = [split(line) if line else [] for line in text.split("\n")]
-        return [word for line in lines for word in (*line, SENTENCE_END)][:-1]
+        return words_between(text, self._model.tokenizer)
 
     def _continued(self, context: str, more: str) -> tuple[float, bool]:
         # Spaces belong to the word that they precede.

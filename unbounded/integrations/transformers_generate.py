@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unbounded.corpus import SENTENCE_END
+from unbounded.corpus import words_between
 from unbounded.errors import ModelError, SettingError
 from unbounded.experts import Cache
 from unbounded.lm import Pretrained, TransformerModel
@@ -57,10 +57,7 @@ class Writer:
 
     def write(self, text: str, **options: Any) -> str:
         """Go on with a text, as text."""
-        split = self._model.tokenizer.words
-        lines = [split(line) if line else [] for line in text.split("\n")]
-        words = [word for line in lines for word in (*line, SENTENCE_END)][:-1]
-        names = self._model.vocabulary.lookup(words)
+        names = self._model.vocabulary.lookup(words_between(text, self._model.tokenizer))
         start = [self._lm.first, *names.tolist()]
         written = self.generate([start], **options)
         new = getattr(written, "sequences", written)[0, len(start) :].cpu().numpy()

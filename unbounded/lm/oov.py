@@ -10,6 +10,7 @@ import numpy as np
 from unbounded import _native
 from unbounded.corpus import Vocabulary
 from unbounded.errors import SettingError
+from unbounded.growable_array import GrowableArray
 from unbounded.lm.language_model import LanguageModel
 from unbounded.lm.recurrent import RecurrentModel
 from unbounded.shapes import Float, Int
@@ -95,8 +96,7 @@ class Spelled(LanguageModel):
         self._lm = lm
         self._speller = speller
         self._vocabulary = vocabulary
-        self._table = np.empty((64, lm.width), np.float32)
-        self._spelled = 0
+        self._table = GrowableArray(np.empty((0, lm.width), np.float32))
         self._unmet: Sequence[str] = ()
 
     def naming(self, words: Sequence[str]) -> "Spelled":
@@ -119,7 +119,7 @@ class Spelled(LanguageModel):
         if oov.any():
             rows = different[oov] - self.base_size
             self._reach(int(rows.max()) + 1)
-            vectors[oov] = self._table[rows]
+            vectors[oov] = self._table.view[rows]
         unmet = different - len(self._vocabulary)
         named = (unmet >= 0) & (unmet < len(self._unmet))
         if named.any():
@@ -136,16 +136,9 @@ class Spelled(LanguageModel):
 
     def _reach(self, size: int) -> None:
         """Spell the OOV words that came since the last time; each is spelled once."""
-        if size <= self._spelled:
-            return
-        new = self._vocabulary.decode(np.arange(self._spelled, size) + self.base_size)
-        if size > len(self._table):
-            # Doubling keeps growth by one word at a time linear over all.
-            grown = np.empty((max(size, 2 * len(self._table)), self.width), np.float32)
-            grown[: self._spelled] = self._table[: self._spelled]
-            self._table = grown
-        self._table[self._spelled : size] = self._speller.vectors(new)
-        self._spelled = size
+        new = np.arange(len(self._table), size) + self.base_size
+        if len(new):
+            self._table.append(self._speller.vectors(self._vocabulary.decode(new)))
 
 
 def _spell(words: Sequence[str]) -> tuple[Int[np.ndarray, " f"], Int[np.ndarray, " n"]]:

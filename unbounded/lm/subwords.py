@@ -9,7 +9,7 @@ from typing import Any, final
 
 import numpy as np
 
-from unbounded.corpus import SENTENCE_END, Splitter, Vocabulary
+from unbounded.corpus import SENTENCE_END, Splitter, Vocabulary, words_between
 from unbounded.errors import CorpusError, ModelError
 from unbounded.types import Ids, Json
 
@@ -238,10 +238,10 @@ def chat_words(splitter: Splitter, messages: Sequence[Mapping[str, str]]) -> lis
     words: list[str] = []
     for number, part in enumerate(re.split(stands.format("([0-9]+)"), text)):
         if number % 2:
-            words += _lines(splitter, messages[int(part)]["content"])
+            words += words_between(messages[int(part)]["content"], splitter)
             continue
         for place, piece in enumerate(re.split(f"({cut})", part)):
-            words += [_named(splitter, piece)] if place % 2 else _lines(splitter, piece)
+            words += [_named(splitter, piece)] if place % 2 else words_between(piece, splitter)
     return words
 
 
@@ -257,9 +257,3 @@ def _special(splitter: PieceTokenizer) -> list[str]:
 def _named(splitter: PieceTokenizer, piece: str) -> str:
     number = splitter.tokenizer.convert_tokens_to_ids(piece)
     return splitter.vocabulary.decode([number])[0]
-
-
-def _lines(splitter: PieceTokenizer, text: str) -> list[str]:
-    """The pieces of a text, each line feed a sentence end."""
-    first, *others = map(splitter.words, text.split("\n"))
-    return [*first, *(word for line in others for word in (SENTENCE_END, *line))]

@@ -8,6 +8,7 @@ import numpy as np
 
 from unbounded.errors import SettingError
 from unbounded.evaluation.metrics import surprise
+from unbounded.memory.forgetting import ranges_of
 from unbounded.memory.learned import LearnedState
 from unbounded.model import Reading
 from unbounded.store import TextLog
@@ -91,13 +92,7 @@ class Budget:
         full = int(counts.sum()) if self.bytes is not None else self.entries or 0
         over = int(counts.sum()) - int(KEEP * full)
         going = order[: int(np.searchsorted(np.cumsum(counts[order]), over)) + 1]
-        return sorted(
-            zip(
-                lines.starts[going].tolist(),
-                (lines.starts + lines.lengths)[going].tolist(),
-                strict=True,
-            )
-        )
+        return sorted(ranges_of(lines.starts[going], lines.lengths[going]))
 
 
 @final

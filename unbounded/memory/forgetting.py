@@ -95,14 +95,14 @@ def _documents(store: TextLog, names: Sequence[str]) -> Ranges:
         numbers += mine
     lines = store.catalog.lines()
     theirs = np.isin(lines.documents, numbers)
-    return _ranges(lines.starts[theirs], lines.lengths[theirs])
+    return ranges_of(lines.starts[theirs], lines.lengths[theirs])
 
 
 def _before(store: TextLog, when: datetime) -> Ranges:
     first, times = store.catalog.times()
     ends = np.append(first, store.catalog.positions)[1:]
     old = times < when.timestamp()
-    return _ranges(first[old], (ends - first)[old])
+    return ranges_of(first[old], (ends - first)[old])
 
 
 def _matching(store: TextLog, pattern: str, splitter: Splitter) -> Ranges:
@@ -112,7 +112,7 @@ def _matching(store: TextLog, pattern: str, splitter: Splitter) -> Ranges:
     every = enumerate(zip(lines.starts.tolist(), lines.lengths.tolist(), strict=True))
     texts = ((i, splitter.plain(words[at : at + length])) for i, (at, length) in every)
     found = list(matched(pattern, texts))
-    return _ranges(lines.starts[found], lines.lengths[found])
+    return ranges_of(lines.starts[found], lines.lengths[found])
 
 
 def _last(store: TextLog, count: int) -> Ranges:
@@ -125,7 +125,8 @@ def _last(store: TextLog, count: int) -> Ranges:
     return [(int(catalog.positions_of(np.array([first]))[0]), catalog.positions)]
 
 
-def _ranges(starts: np.ndarray, lengths: np.ndarray) -> Ranges:
+def ranges_of(starts: np.ndarray, lengths: np.ndarray) -> Ranges:
+    """Stretches of positions that begin there and are so long."""
     return list(zip(starts.tolist(), (starts + lengths).tolist(), strict=True))
 
 
