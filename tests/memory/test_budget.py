@@ -8,7 +8,7 @@ import pytest
 from tests.memory.texts import open_toy, some_text, state_of, store_of
 from unbounded.corpus import lines_of
 from unbounded.errors import SettingError, StoreError
-from unbounded.memory import Budget, budget, checkpointing
+from unbounded.memory import Budget, checkpointing, forgetting
 from unbounded.memory import learned as mind
 
 
@@ -73,7 +73,7 @@ def test_a_budget_stays_as_it_was_and_must_make_sense(tmp_path: Path) -> None:
 def test_a_memory_stays_under_its_budget_in_bytes(
     tmp_path: Path, policy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(budget, "SMALLEST", 1)
+    monkeypatch.setattr(forgetting, "SMALLEST", 1)
     monkeypatch.setattr(mind, "SMALL", 20_000)
     monkeypatch.setattr(checkpointing, "DELTA_WORDS", 256)
     monkeypatch.setattr(checkpointing, "SNAPSHOT_WORDS", 600)

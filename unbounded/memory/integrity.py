@@ -9,8 +9,8 @@ import numpy as np
 
 from unbounded.errors import SettingError
 from unbounded.experts import Cache
-from unbounded.memory.budget import Budget
 from unbounded.memory.checkpointing import Show, read_again
+from unbounded.memory.forgetting import Budget
 from unbounded.memory.learned import LearnedState
 from unbounded.store import Store, TextLog
 from unbounded.store.deltas import damage

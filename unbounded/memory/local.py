@@ -11,9 +11,8 @@ from unbounded.cluster.sharded_keys import ShardFigures
 from unbounded.corpus import Block
 from unbounded.errors import StoreError
 from unbounded.lm import Pretrained
-from unbounded.memory.budget import FEWEST, Budget, Cost
 from unbounded.memory.checkpointing import Checkpointing, Show, read_again, unheard
-from unbounded.memory.forgetting import Choice, chosen
+from unbounded.memory.forgetting import FEWEST, Budget, Choice, Cost, chosen
 from unbounded.memory.integrity import Finding, check, stats, timestamp
 from unbounded.memory.learned import LearnedState
 from unbounded.memory.log_contents import (

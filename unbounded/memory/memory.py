@@ -25,8 +25,7 @@ from unbounded.memory.forgetting import Choice, is_part_of
 from unbounded.memory.integrity import Finding
 from unbounded.memory.local import LocalBackend
 from unbounded.memory.log_contents import Document, documents, rows, words_of, write_table
-from unbounded.memory.prediction import Guess, Prediction, explain, predict
-from unbounded.memory.readings import Reading, peeked
+from unbounded.memory.prediction import Guess, Prediction, Reading, explain, peeked, predict
 from unbounded.memory.sampling import Piece, SamplingParams, after, generate
 from unbounded.model import OnlineModel
 from unbounded.model import Reading as BlockReading

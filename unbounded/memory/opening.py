@@ -19,8 +19,8 @@ from unbounded.experts import Kernel
 from unbounded.lm import Pretrained, load_model
 from unbounded.lm.huggingface import is_transformer
 from unbounded.lm.model_folder import DEFAULT, located
-from unbounded.memory.budget import Budget
 from unbounded.memory.checkpointing import Show, unheard
+from unbounded.memory.forgetting import Budget
 from unbounded.memory.local import LocalBackend
 from unbounded.memory.memory import Memory
 from unbounded.presets import PAPER, MemoryConfig, Recipe, first_edition, recipe_for

@@ -20,7 +20,7 @@ from unbounded.corpus import Line
 from unbounded.corpus.formats import why_not_text
 from unbounded.errors import SettingError
 from unbounded.memory import Budget, Guess, Memory, SamplingParams, generate
-from unbounded.memory.readings import NetworkAlone
+from unbounded.memory.prediction import NetworkAlone
 from unbounded.memory.sampling import Source, after, follows_space
 from unbounded.model import Reading
 from unbounded.serve import schemas

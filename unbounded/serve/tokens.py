@@ -18,7 +18,7 @@ from unbounded.corpus import SENTENCE_END, Splitter, Vocabulary
 from unbounded.corpus.tokenizer import LONGEST
 from unbounded.lm import Pretrained
 from unbounded.memory import Piece
-from unbounded.memory.readings import peeked
+from unbounded.memory.prediction import peeked
 from unbounded.memory.sampling import SHOWN, Source, follows_space, since_sentence, steps, top_texts
 from unbounded.model import OnlineModel, Reading
 from unbounded.serve.guard import Context
