@@ -10,14 +10,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING or "jaxtyping" in sys.modules:
     from jaxtyping import Bool as Bool
     from jaxtyping import Float as Float
-    from jaxtyping import Float32 as Float32
     from jaxtyping import Int as Int
-    from jaxtyping import Int8 as Int8
     from jaxtyping import Int32 as Int32
-    from jaxtyping import Int64 as Int64
     from jaxtyping import UInt as UInt
-    from jaxtyping import UInt32 as UInt32
-    from jaxtyping import UInt64 as UInt64
 else:
 
     class _Shaped:
@@ -26,4 +21,4 @@ else:
         def __class_getitem__(cls, said: tuple[Any, str]) -> Any:
             return said[0]
 
-    Bool = Float = Float32 = Int = Int8 = Int32 = Int64 = UInt = UInt32 = UInt64 = _Shaped
+    Bool = Float = Int = Int32 = UInt = _Shaped
