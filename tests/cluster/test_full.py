@@ -8,6 +8,7 @@ import pytest
 import unbounded
 from tests.memory.test_one_model import MODEL, MORE
 from tests.memory.texts import some_text
+from unbounded import _native
 from unbounded.datastore import Auto
 from unbounded.presets import INDEXES, MemoryConfig
 
@@ -42,6 +43,16 @@ def test_full_has_the_same_nats_on_shards(
                 assert [each.text for each in guess.sources] == [
                     each.text for each in expected.sources
                 ]
+
+
+def test_shards_in_this_process_leave_its_threads_alone(tmp_path: Path) -> None:
+    before = _native.threads()
+    _native.set_threads(2)
+    try:
+        with unbounded.open(tmp_path / "memory", MODEL, engine="here://local?shards=2"):
+            assert _native.threads() == 2
+    finally:
+        _native.set_threads(before)
 
 
 def test_two_writers_in_turn_know_what_the_other_read(tmp_path: Path) -> None:

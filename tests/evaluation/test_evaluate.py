@@ -99,7 +99,7 @@ def test_it_has_read_the_training_text_and_then_goes_on(model: Pretrained) -> No
 def test_only_what_is_read_first_is_counted(model: Pretrained, lines: list[Line]) -> None:
     """The full vocabulary has the words of what is read first, and none of what is not."""
     first = [Line("first", 1, "zorble quokka axolotl numbat")]
-    config = replace(CONFIG, rows=("static",), first_tokens=2)
+    config = replace(CONFIG, rows=("static",), tokens=3)
     alone, two, all_five = (
         evaluate(model, lines[-20:], replace(config, first_tokens=many), first=text).vocabulary
         for many, text in ((None, None), (2, first), (None, first))

@@ -179,6 +179,11 @@ def test_the_command_rescores_learns_and_counts_errors(tmp_path: Path) -> None:
     assert figures["wer"]["oracle"] == 0.0
     assert figures["wer"]["before"] == pytest.approx(1.0)
     assert figures["utterances"] == 6
+    few = unbounded(
+        *("rescore", small_folder(), tmp_path / "nbest.jsonl", "--references"),
+        *(tmp_path / "said.txt", "--dev", 7),
+    )
+    assert "weights were not tuned: --dev 7 needs 7 utterances, there are 6" in few.stderr
 
 
 def test_the_command_takes_kaldis_text_and_refuses_what_is_empty(tmp_path: Path) -> None:

@@ -187,7 +187,7 @@ def evaluate(
         if engine is not None:
             from unbounded.cluster.connecting import scratch
 
-            datastore = stack.enter_context(scratch(engine, index, model.lm.width))
+            datastore = stack.enter_context(scratch(engine, index, model.lm.width, threads=threads))
         evaluation = run(
             model,
             reader,

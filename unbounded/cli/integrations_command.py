@@ -184,6 +184,8 @@ def rescore(
             if online_weights:
                 adaptive.learn(features, errors)
                 rescorer.weights = adaptive.weights
+    if len(held) < dev:
+        say(f"weights were not tuned: --dev {dev} needs {dev} utterances, there are {len(held)}")
     rates = {name: count / words for name, count in wrong.items()} if words else {}
     if rates:
         say("WER " + ", ".join(f"{name} {rate:.2%}" for name, rate in rates.items()))

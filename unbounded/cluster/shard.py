@@ -68,11 +68,13 @@ class Shard:
     last saved, and adds what came since. Which words follow the keys, readers know.
     """
 
-    def __init__(self, folder: str, about: Mapping[str, Any], threads: int = 1) -> None:
+    def __init__(self, folder: str, about: Mapping[str, Any], threads: int | None = None) -> None:
         self._folder, self._about = Path(folder), {"format": FORMAT, **about}
         self._held: dict[str, _Held] = {}
         self._disk: Disk = RealDisk()
-        set_search_threads(threads)
+        # Shards in the process of who asks leave its threads as they are.
+        if threads is not None:
+            set_search_threads(threads)
 
     def _new(self) -> Local:
         return KINDS[self._about["index"]](self._about["width"])

@@ -56,7 +56,7 @@ class EvaluationConfig:
     mixture: str = "online"
     tokens: int | None = None
     first_tokens: int | None = None
-    """Words at most of a text that is read first."""
+    """Words at most of a text that is read first; None is all of it, whatever `tokens` is."""
     block: int = 8192
     every: int = 10_000
 
@@ -101,7 +101,7 @@ def evaluate(
 
         scored = words(text, config.tokens)
         tuning = None if validate is None else words(validate, config.tokens)
-        before = None if first is None else words(first, config.first_tokens or config.tokens)
+        before = None if first is None else words(first, config.first_tokens)
         total = scored.count(met)
         for other in (tuning, before):
             if other is not None and not closed:
