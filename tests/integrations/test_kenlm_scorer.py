@@ -98,7 +98,7 @@ def test_asking_teaches_nothing_and_reading_does() -> None:
     assert scorer.score("the zorble ate the grass") == before
     said = scorer.read("the zorble ate the grass")
     # Not the same: when the second "the" comes, the first is learned.
-    assert said == pytest.approx(before, abs=0.5)
+    assert said == pytest.approx(before, abs=1)
     assert scorer.score("the zorble ate the grass") > before + 2
 
 
