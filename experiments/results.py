@@ -23,7 +23,8 @@ EDITIONS = {
     1: "the output layer that goes on training, the second spelling model, and a search that looks "
     "at fewer candidates and asks for more neighbors as the memory grows",
     2: "n-grams of the text and of the training text as one expert",
-    3: "networks that are trained at half the paper’s rate",
+    3: "networks that are trained at half the paper’s rate, and a search that looks at four "
+    "candidates for each neighbor",
 }
 """What each has that results of an earlier one were measured without."""
 

@@ -133,35 +133,54 @@ struct Orders {
 constexpr Orders kOrders;
 #endif
 
-// Keeps of sixteen those that are in [low, high), and only the first `valid`.
-inline void keep_group(Words bits, Words companions, uint32_t low, uint32_t high, int64_t valid, Kept& kept) {
-#if defined(ISA_avx512) || defined(ISA_avx2)
-  const uint32_t first = valid < 16 ? (1u << (valid < 0 ? 0 : valid)) - 1 : 0xFFFF;
-#endif
+// The lanes whose highest bit is set.
+inline uint32_t mask_of(Words words) {
 #if defined(ISA_avx512)
-  const auto mask = static_cast<__mmask16>(_mm512_cmplt_epu32_mask((__m512i)bits, _mm512_set1_epi32((int)high)) &
-                                           _mm512_cmpge_epu32_mask((__m512i)bits, _mm512_set1_epi32((int)low)) & first);
-  store(kept.bits + kept.count, _mm512_maskz_compress_epi32(mask, (__m512i)bits));
-  store(kept.positions + kept.count, _mm512_maskz_compress_epi32(mask, (__m512i)companions));
+  return _mm512_movepi32_mask((__m512i)words);
+#elif defined(ISA_avx2)
+  __m256 halves[2];
+  std::memcpy(halves, &words, sizeof halves);
+  return static_cast<uint32_t>(_mm256_movemask_ps(halves[0]) | _mm256_movemask_ps(halves[1]) << 8);
+#else
+  uint32_t mask = 0;
+  for (int lane = 0; lane < 16; ++lane) mask |= (words[lane] >> 31) << lane;
+  return mask;
+#endif
+}
+
+// Keeps those of sixteen that a mask names.
+inline void keep_group(uint32_t mask, Words bits, Words companions, Kept& kept) {
+#if defined(ISA_avx512)
+  store(kept.bits + kept.count, _mm512_maskz_compress_epi32(static_cast<__mmask16>(mask), (__m512i)bits));
+  store(kept.positions + kept.count, _mm512_maskz_compress_epi32(static_cast<__mmask16>(mask), (__m512i)companions));
   kept.count += __builtin_popcount(mask);
 #elif defined(ISA_avx2)
-  // Distances are not negative and limits at most infinity, so bits may be taken for signed.
   for (int side = 0; side < 2; ++side) {
     const auto half = [&](const Words& all) { return load<__m256i>(reinterpret_cast<const __m256i*>(&all) + side); };
-    const __m256i inside = _mm256_andnot_si256(_mm256_cmpgt_epi32(_mm256_set1_epi32((int)low), half(bits)),
-                                               _mm256_cmpgt_epi32(_mm256_set1_epi32((int)high), half(bits)));
-    const uint32_t mask = _mm256_movemask_ps(_mm256_castsi256_ps(inside)) & (first >> (8 * side)) & 255;
-    const __m256i order = load<__m256i>(kOrders.lanes[mask]);
+    const uint32_t here = mask >> (8 * side) & 255;
+    const __m256i order = load<__m256i>(kOrders.lanes[here]);
     store(kept.bits + kept.count, _mm256_permutevar8x32_epi32(half(bits), order));
     store(kept.positions + kept.count, _mm256_permutevar8x32_epi32(half(companions), order));
-    kept.count += __builtin_popcount(mask);
+    kept.count += __builtin_popcount(here);
   }
 #else
   for (int lane = 0; lane < 16; ++lane) {
     kept.bits[kept.count] = bits[lane];
     kept.positions[kept.count] = companions[lane];
-    kept.count += (bits[lane] >= low) & (bits[lane] < high) & (lane < valid);
+    kept.count += mask >> lane & 1;
   }
+#endif
+}
+
+// Those of sixteen that are in [low, high), and only of the first `valid`, as a mask.
+inline uint32_t within(Words bits, uint32_t low, uint32_t high, int64_t valid) {
+  const uint32_t first = valid < 16 ? (1u << (valid < 0 ? 0 : valid)) - 1 : 0xFFFF;
+#if defined(ISA_avx512)
+  return _mm512_cmplt_epu32_mask((__m512i)bits, _mm512_set1_epi32((int)high)) &
+         _mm512_cmpge_epu32_mask((__m512i)bits, _mm512_set1_epi32((int)low)) & first;
+#else
+  // Distances are not negative and limits at most infinity, so bits may be taken for signed.
+  return mask_of((Words)(((Ints16)bits >= (int32_t)low) & ((Ints16)bits < (int32_t)high))) & first;
 #endif
 }
 
@@ -180,7 +199,7 @@ void scan_by(const uint32_t* chunk, const uint16_t* tags, const uint32_t* next, 
     for (int q = 0; q < kQueries; ++q) {
       Floats16 found = squared(sums[q], lengths, tile.offset[q], tile.scale[q]);
       Words hit = (Words)(tag == tile.target[q]) & kHit;
-      keep_group((Words)found, positions | hit, 0, kept[q]->limit, valid[q] - g * kGroup, *kept[q]);
+      keep_group(within((Words)found, 0, kept[q]->limit, valid[q] - g * kGroup), (Words)found, positions | hit, *kept[q]);
     }
   }
 }
@@ -228,7 +247,7 @@ size_t keep(const uint32_t* bits, const uint32_t* companions, size_t n, uint32_t
   Kept kept{kept_bits, kept_companions, 0, high};
   size_t i = 0;
   for (; i + 16 <= n; i += 16)
-    keep_group(load<Words>(bits + i), load<Words>(companions + i), low, high, 16, kept);
+    keep_group(within(load<Words>(bits + i), low, high, 16), load<Words>(bits + i), load<Words>(companions + i), kept);
   for (; i < n; ++i)
     if (bits[i] >= low && bits[i] < high) {
       kept_bits[kept.count] = bits[i];
@@ -237,34 +256,30 @@ size_t keep(const uint32_t* bits, const uint32_t* companions, size_t n, uint32_t
   return static_cast<size_t>(kept.count);
 }
 
-// The lanes whose highest bit is set.
-inline uint32_t high_bits(Words words) {
-#if defined(ISA_avx512)
-  return _mm512_movepi32_mask((__m512i)words);
-#else
-  uint32_t mask = 0;
-  for (int lane = 0; lane < 16; ++lane) mask |= (words[lane] >> 31) << lane;
-  return mask;
-#endif
+// The least and the greatest of n.
+void range(const uint32_t* bits, size_t n, uint32_t* least, uint32_t* most) {
+  uint32_t low = ~0u, high = 0;
+  for (size_t i = 0; i < n; ++i) low = bits[i] < low ? bits[i] : low;
+  for (size_t i = 0; i < n; ++i) high = bits[i] > high ? bits[i] : high;
+  *least = low, *most = high;
 }
 
-void vote(const Ballot& b, double* hits, double* totals) {
+// For each kernel the sum of what n neighbours up to the last that votes weigh.
+void weigh(const Ballot& b, const uint32_t* all_bits, const uint32_t* all_positions, size_t n, double* totals) {
   typedef double Doubles8 __attribute__((vector_size(64)));
   typedef float Half __attribute__((vector_size(32)));
-  constexpr int kMost = 8;
-  Doubles8 sums[kMost] = {};
-  double found[kMost] = {};
+  Doubles8 sums[8] = {};
   uint32_t rest_bits[16], rest_positions[16];
-  for (size_t i = 0; i < b.count; i += 16) {
-    const uint32_t *bits = b.bits + i, *positions = b.positions + i;
-    if (b.count - i < 16) {
+  for (size_t i = 0; i < n; i += 16) {
+    const uint32_t *bits = all_bits + i, *positions = all_positions + i;
+    if (n - i < 16) {
       // Nobody at infinity fills up the last group.
       for (int lane = 0; lane < 16; ++lane) rest_bits[lane] = kInfinity, rest_positions[lane] = ~kHit;
-      std::memcpy(rest_bits, bits, (b.count - i) * sizeof(uint32_t));
-      std::memcpy(rest_positions, positions, (b.count - i) * sizeof(uint32_t));
+      std::memcpy(rest_bits, bits, (n - i) * sizeof(uint32_t));
+      std::memcpy(rest_positions, positions, (n - i) * sizeof(uint32_t));
       bits = rest_bits, positions = rest_positions;
     }
-    Words far = load<Words>(bits), said = load<Words>(positions), where = said & ~kHit;
+    Words far = load<Words>(bits), where = load<Words>(positions) & ~kHit;
     Words counted = (Words)((far < b.last_bits) | ((far == b.last_bits) & (where <= b.last_position)));
     Floats16 weight = 1.0f - (Floats16)far * b.scale;
     if (b.gaussian) {
@@ -273,29 +288,38 @@ void vote(const Ballot& b, double* hits, double* totals) {
     }
     weight = weight > 0 ? weight : Floats16{};
     weight = (Floats16)((Words)weight & counted);
-    // Words lie anywhere in memory: only those of which the tag is right are looked at.
-    uint32_t same = high_bits(said & counted);
-    for (uint32_t rest = same; rest; rest &= rest - 1) {
-      int lane = __builtin_ctz(rest);
-      int64_t at = positions[lane] & ~kHit;
-      int64_t word = at < b.known ? b.words[at] : b.own_words[at - b.known];
-      if (word != b.target) same &= ~(1u << lane);
-    }
     for (int j = 0; j < b.kernels; ++j) {
       float lanes[16];
       store(lanes, weight);
       sums[j] += __builtin_convertvector(load<Half>(lanes), Doubles8) +
                  __builtin_convertvector(load<Half>(lanes + 8), Doubles8);
-      for (uint32_t rest = same; rest; rest &= rest - 1)
-        found[j] += static_cast<double>(lanes[__builtin_ctz(rest)]);
       weight = weight * weight;
     }
   }
   for (int j = 0; j < b.kernels; ++j) {
     totals[j] = 0;
     for (int lane = 0; lane < 8; ++lane) totals[j] += sums[j][lane];
-    hits[j] = found[j];
   }
+}
+
+void vote(const Ballot& b, double* hits, double* totals) {
+  // Words lie anywhere in memory: only those of which the tag is right are looked at, all together,
+  // so that none waits for another.
+  Kept same{b.room, b.room + b.count + 16, 0, 0};
+  for (size_t i = 0; i < b.count; i += 16) {
+    Words far{}, said{};
+    const size_t many = b.count - i < 16 ? b.count - i : 16;
+    std::memcpy(&far, b.bits + i, many * sizeof(uint32_t));
+    std::memcpy(&said, b.positions + i, many * sizeof(uint32_t));
+    if (const uint32_t mask = mask_of(said)) keep_group(mask, far, said & ~kHit, same);
+  }
+  for (int64_t i = 0; i < same.count; ++i) {
+    const int64_t at = same.positions[i];
+    const int64_t word = at < b.known ? b.words[at] : b.own_words[at - b.known];
+    same.bits[i] = word == b.target ? same.bits[i] : kInfinity;
+  }
+  weigh(b, b.bits, b.positions, b.count, totals);
+  weigh(b, same.bits, same.positions, static_cast<size_t>(same.count), hits);
 }
 
 // Calls for all of n numbers: eight at a time, and the rest one by one.
@@ -357,7 +381,6 @@ void mix(const Votes& votes, const float* squared, size_t n, double* mixed) {
 
 }  // namespace
 
-const CodeKernels code_kernels{project, scan,        distances, centroids,
-                               count_below, keep, vote, mix};
+const CodeKernels code_kernels{project, scan, distances, centroids, count_below, keep, range, vote, mix};
 
 }  // namespace unbounded::ISA

@@ -74,7 +74,8 @@ struct Ballot {
   int64_t target;
   bool gaussian;
   float nearest, scale;
-  int kernels;  // each twice as sharp as the one before
+  int kernels;     // each twice as sharp as the one before
+  uint32_t* room;  // for twice as many, and 32
 };
 
 // The inner loops, one set for each instruction set, all with the same bits (votes: nearly).
@@ -93,6 +94,8 @@ struct CodeKernels {
   // Copies those with low <= bits < high and their companions; may write over all n places.
   size_t (*keep)(const uint32_t* bits, const uint32_t* companions, size_t n, uint32_t low,
                  uint32_t high, uint32_t* kept_bits, uint32_t* kept_companions);
+  // The least and the greatest of n; if there are none, the greatest and the least there can be.
+  void (*range)(const uint32_t* bits, size_t n, uint32_t* least, uint32_t* most);
   // For each kernel the sum of weights, and of those whose word is the target.
   void (*vote)(const Ballot& ballot, double* hits, double* totals);
   // What each of n neighbours counts when the kernels are trusted so: their shares, mixed, in doubles.

@@ -90,7 +90,8 @@ void Exact::score(size_t k, const Votes& votes, const int32_t* words, const int6
       ballot.bits = kept_bits.data(), ballot.positions = kept_places.data();
       ballot.last_bits = last.bits, ballot.last_position = last.position;
     } else if (m) {
-      ballot.last_bits = *std::max_element(bits, bits + m);
+      uint32_t nearest;
+      kernels.range(bits, m, &nearest, &ballot.last_bits);
     }
     ballot.words = words + first, ballot.known = static_cast<int64_t>(m);
     ballot.target = targets[t];

@@ -30,8 +30,8 @@ constexpr int kBins = 64;
 // distances where it becomes enough is there anything to sort.
 std::vector<uint64_t> take_nearest(const uint32_t* bits, const uint32_t* numbers, size_t n,
                                    const std::vector<int64_t>& held_by, int64_t wanted) {
-  uint32_t low = ~0u, high = 0;
-  for (size_t i = 0; i < n; ++i) low = std::min(low, bits[i]), high = std::max(high, bits[i]);
+  uint32_t low, high;
+  code_kernels().range(bits, n, &low, &high);
   int shift = 0;
   while (n && (high - low) >> shift >= kBins) ++shift;
   int64_t held[kBins] = {}, so_far = 0;

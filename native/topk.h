@@ -20,8 +20,8 @@ struct Range {
 // A range of bits that holds the k-th smallest (1 <= k <= n) and at most `few` or equal values.
 // Bits of floats that are not negative sort as the floats do.
 inline Range kth(const CodeKernels& kernels, const uint32_t* bits, size_t n, size_t k, size_t few) {
-  uint32_t low = ~0u, high = 0;
-  for (size_t i = 0; i < n; ++i) low = std::min(low, bits[i]), high = std::max(high, bits[i]);
+  uint32_t low, high;
+  kernels.range(bits, n, &low, &high);
   size_t below = 0, up_to = n;
   // [low, high] has the k-th; where it would be if values were spread evenly, then the middle.
   for (bool even = true; up_to - below > few && low < high; even = !even) {

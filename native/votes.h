@@ -46,9 +46,8 @@ inline void count_votes(const CodeKernels& kernels, const Votes& votes, Ballot b
     for (int j = 0; j < votes.kernels; ++j) shares[j] = NAN;
     return;
   }
-  uint32_t nearest = kInfinity;
-  for (size_t i = 0; i < ballot.count; ++i)
-    nearest = ballot.bits[i] < nearest ? ballot.bits[i] : nearest;
+  uint32_t nearest, most;
+  kernels.range(ballot.bits, ballot.count, &nearest, &most);
   float furthest = as_float(ballot.last_bits);
   float theta = votes.bandwidth > 0 ? votes.bandwidth * votes.bandwidth : furthest;
   float scale = votes.sharpness / (theta > 0 ? theta : 1.0f);
@@ -56,6 +55,7 @@ inline void count_votes(const CodeKernels& kernels, const Votes& votes, Ballot b
   ballot.nearest = as_float(nearest);
   ballot.scale = votes.gaussian ? scale / 2 : scale;
   ballot.kernels = votes.kernels;
+  ballot.room = scratch<uint32_t, 1>(2 * (ballot.count + 16));
   double hits[8], totals[8];
   kernels.vote(ballot, hits, totals);
   if (!(totals[0] > 0)) {
