@@ -19,7 +19,7 @@ from unbounded.cli.main import run
 from unbounded.console import meter, say
 from unbounded.corpus import Line, Tokenizer, read_sentences
 from unbounded.evaluation.evaluate import EvaluationConfig, evaluate
-from unbounded.files import write_text_aside
+from unbounded.files import write_text_atomically
 from unbounded.lm import (
     NetworkConfig,
     Pretrained,
@@ -78,12 +78,12 @@ def small(model: Pretrained, folder: Path, out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
     write_arrays(out / WEIGHTS, in_eight_bits(read_arrays(folder / WEIGHTS)[0]), {})
     words = model.vocabulary.to_text()
-    write_text_aside(out / VOCABULARY, words)
-    write_text_aside(out / CURVE, (folder / CURVE).read_text("utf-8"))
+    write_text_atomically(out / VOCABULARY, words)
+    write_text_atomically(out / CURVE, (folder / CURVE).read_text("utf-8"))
     write_words(out / TEXT, model.text[:KEPT], words.encode(), packed=True)
     sums = {name: checksum(out / name) for name in (WEIGHTS, VOCABULARY)}
     config = {**model.config, "checksums": sums}
-    write_text_aside(out / CONFIG, json.dumps(config, indent=2) + "\n")
+    write_text_atomically(out / CONFIG, json.dumps(config, indent=2) + "\n")
 
 
 def card(model: Pretrained, packed: Pretrained, texts: Sequence[Prepared]) -> dict[str, Any]:
@@ -154,9 +154,9 @@ def main(
     trained(work, texts)
     model = load_model(work)
     small(model, work, out)
-    write_text_aside(out / "LICENSES.txt", notices(packages))
+    write_text_atomically(out / "LICENSES.txt", notices(packages))
     about = card(model, load_model(out), texts)
-    write_text_aside(out / "card.json", json.dumps(about, indent=2) + "\n")
+    write_text_atomically(out / "card.json", json.dumps(about, indent=2) + "\n")
     size = sum(path.stat().st_size for path in out.iterdir())
     say(f"{out}: {size:,} bytes, perplexity {about['cost_of_8_bits']:+.2%} by 8 bits")
     assert size <= MOST

@@ -20,7 +20,7 @@ from unbounded.experts.expert import Expert
 from unbounded.experts.ngram import NGram
 from unbounded.experts.spelling import Spelling
 from unbounded.lm import LanguageModel
-from unbounded.lm.oov import Spelled
+from unbounded.lm.oov import OpenVocabularyModel
 from unbounded.mixture.mixture import Mixture
 from unbounded.states import Arrays, Stateful, from_array, part, to_array, under
 from unbounded.types import Hidden, Ids, Probs, State, Table
@@ -128,7 +128,7 @@ class OnlineModel(Stateful):
         """
         ids, unmet = self.ids(words)
         if advanced is None:
-            lm = self.lm.naming(unmet) if isinstance(self.lm, Spelled) else self.lm
+            lm = self.lm.naming(unmet) if isinstance(self.lm, OpenVocabularyModel) else self.lm
             advanced = lm.advance(self.network_state, ids)
         after, state = advanced
         before = np.concatenate([self.hidden, after])

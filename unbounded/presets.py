@@ -41,7 +41,7 @@ from unbounded.lm import (
     SharedHead,
 )
 from unbounded.lm.devices import set_network_threads
-from unbounded.lm.oov import OOV_READINGS, Spelled
+from unbounded.lm.oov import OOV_READINGS, OpenVocabularyModel
 from unbounded.mixture import Fixed, Gated, Mixture, Online
 from unbounded.model import OnlineModel
 from unbounded.states import derived
@@ -246,7 +246,7 @@ def build_online(
     vocabulary, names = model.vocabulary.copy(), list(experts)
     lm: LanguageModel = model.lm
     if oov == "characters":
-        lm = Spelled(model.recurrent, model.speller, vocabulary)
+        lm = OpenVocabularyModel(model.recurrent, model.speller, vocabulary)
     builder = _Builder(model, vocabulary, full_size, memory, pairs, "adapted" in names, spelling)
     built = {name: builder.expert(name) for name in names}
     mixture = mixture or Gated(len(built), groups=[model.lm.width])
