@@ -53,8 +53,8 @@ def test_the_python_of_a_page_runs(page: Path, texts: Path, tmp_path: Path) -> N
     place = tmp_path / "place"
     shutil.copytree(texts, place)
     code = blocks(page)
-    for said, tried in STAND_FOR.items():
-        code = [block.replace(said, tried) for block in code]
+    for named, tried in STAND_FOR.items():
+        code = [block.replace(named, tried) for block in code]
     if any("pyctcdecode" in block for block in code):
         pytest.importorskip("pyctcdecode", reason="pip install --no-deps pyctcdecode pygtrie")
     if any('out="my-model"' in block for block in code):
