@@ -15,10 +15,12 @@ from typing import Annotated, Any
 import typer
 
 from experiments.default_texts import Prepared, mixed, notices, prepared, sources
+from experiments.markup import markdown
 from unbounded.cli.main import run
 from unbounded.console import meter, say
 from unbounded.corpus import Line, Tokenizer, read_sentences
 from unbounded.evaluation.evaluate import EvaluationConfig, evaluate
+from unbounded.evaluation.tables import plain
 from unbounded.files import write_text_atomically
 from unbounded.lm import (
     NetworkConfig,
@@ -122,17 +124,14 @@ def card(model: Pretrained, packed: Pretrained, texts: Sequence[Prepared]) -> di
 
 def table(card: dict[str, Any]) -> str:
     """A row a text, as Markdown, for docs/default-model.md."""
-    lines = [
-        "| text | package, license | words | network alone | in float32 | all together |",
-        "|---|---|--:|--:|--:|--:|",
-    ]
+    head = "text (package, license)", "words", "network alone", "in float32", "all together"
+    lines = []
     for row in card["texts"]:
         found, exact = row["perplexity"], row["perplexity_float32"]
-        lines.append(
-            f"| {row['text']} | `{row['package']}`, {row['license']} | {row['words']:,} | "
-            f"{found['static']:.1f} | {exact['static']:.1f} | {found['full']:.1f} |"
-        )
-    return "\n".join(lines)
+        values = found["static"], exact["static"], found["full"]
+        text = f"{row['text']} ({row['package']}, {row['license']})"
+        lines.append((text, [f"{row['words']:,}", *(f"{value:.1f}" for value in values)]))
+    return markdown(plain("", head, lines))
 
 
 def _perplexities(model: Pretrained, text: Prepared) -> dict[str, float]:
