@@ -167,11 +167,8 @@ class OnlineModel(Stateful):
         seconds = dict.fromkeys(("network", *self.experts, "mixture"), 0.0)
         began = clock()
         ids = self.vocabulary.encode(words)
-        before, state = (
-            np.empty((len(ids) + 1, self.hidden.shape[1]), np.float32),
-            self.network_state,
-        )
-        before[:1] = self.hidden
+        before = np.empty((len(ids) + 1, self.hidden.shape[1]), np.float32)
+        before[:1], state = self.hidden, self.network_state
         hidden, table = before[:-1], np.empty((len(ids), len(self.experts)))
         seconds["network"] += clock() - began
         overlap = overlap and len(ids) >= _WORTH_A_THREAD and _native.threads() > 1
@@ -200,7 +197,7 @@ class OnlineModel(Stateful):
                 if start == 0:
                     # What lies on other machines is searched there while others are asked here.
                     for name, expert in self.experts.items():
-                        if isinstance(expert, Cache) and expert.wants_whole_block:
+                        if isinstance(expert, Cache):
                             began = clock()
                             expert.prefetch(hidden[: len(piece)])
                             seconds[name] += clock() - began
