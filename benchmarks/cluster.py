@@ -113,10 +113,10 @@ def _full(
     words: int,
     blocks: Sequence[int],
 ) -> dict[int, float]:
-    """Words a second of all nine experts, when the unbounded cache has so many entries."""
+    """Words a second of all experts, when the unbounded cache has so many entries."""
     for keys, ids in made_up(entries, seed=2, width=model.lm.key_width):
         memory.add(keys, ids)
-    online = recipe_for(model, "full").build(model, None, MemoryConfig(), memory)
+    online = recipe_for(model, "full").build(model, None, MemoryConfig(), lambda: memory)
     online.read(text[: max(blocks)])
     rates, start = {}, max(blocks)
     for block in blocks:

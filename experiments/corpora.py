@@ -7,7 +7,7 @@ from typing import final
 
 from unbounded.corpus import Line, Reader, Tokenizer, write_lines
 from unbounded.errors import CorpusError, SettingError
-from unbounded.files import write_aside
+from unbounded.files import write_atomically
 
 SEED = 1
 """Of every shuffle; a line is on one side of a split only."""
@@ -84,7 +84,7 @@ class Corpora:
         for part in ("train", "valid", "test"):
             wanted = self._sizes[part]
             parted = domain in IN_ORDER
-            with write_aside(place / f"{part}.txt") as aside:
+            with write_atomically(place / f"{part}.txt") as aside:
                 found = write_lines(rest, aside, Tokenizer(), wanted, documents=parted)
             if found < (wanted or 1) and (part != "test" or not found):
                 raise CorpusError(

@@ -15,11 +15,13 @@ from typing import Annotated, Any
 import typer
 
 from experiments.default_texts import Prepared, mixed, notices, prepared, sources
+from experiments.markup import markdown
 from unbounded.cli.main import run
 from unbounded.console import meter, say
 from unbounded.corpus import Line, Tokenizer, read_sentences
 from unbounded.evaluation.evaluate import EvaluationConfig, evaluate
-from unbounded.files import write_text_aside
+from unbounded.evaluation.tables import plain
+from unbounded.files import write_text_atomically
 from unbounded.lm import (
     NetworkConfig,
     Pretrained,
@@ -78,12 +80,12 @@ def small(model: Pretrained, folder: Path, out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
     write_arrays(out / WEIGHTS, in_eight_bits(read_arrays(folder / WEIGHTS)[0]), {})
     words = model.vocabulary.to_text()
-    write_text_aside(out / VOCABULARY, words)
-    write_text_aside(out / CURVE, (folder / CURVE).read_text("utf-8"))
+    write_text_atomically(out / VOCABULARY, words)
+    write_text_atomically(out / CURVE, (folder / CURVE).read_text("utf-8"))
     write_words(out / TEXT, model.text[:KEPT], words.encode(), packed=True)
     sums = {name: checksum(out / name) for name in (WEIGHTS, VOCABULARY)}
     config = {**model.config, "checksums": sums}
-    write_text_aside(out / CONFIG, json.dumps(config, indent=2) + "\n")
+    write_text_atomically(out / CONFIG, json.dumps(config, indent=2) + "\n")
 
 
 def card(model: Pretrained, packed: Pretrained, texts: Sequence[Prepared]) -> dict[str, Any]:
@@ -122,17 +124,14 @@ def card(model: Pretrained, packed: Pretrained, texts: Sequence[Prepared]) -> di
 
 def table(card: dict[str, Any]) -> str:
     """A row a text, as Markdown, for docs/default-model.md."""
-    lines = [
-        "| text | package, license | words | network alone | in float32 | all together |",
-        "|---|---|--:|--:|--:|--:|",
-    ]
+    head = "text (package, license)", "words", "network alone", "in float32", "all together"
+    lines = []
     for row in card["texts"]:
         found, exact = row["perplexity"], row["perplexity_float32"]
-        lines.append(
-            f"| {row['text']} | `{row['package']}`, {row['license']} | {row['words']:,} | "
-            f"{found['static']:.1f} | {exact['static']:.1f} | {found['full']:.1f} |"
-        )
-    return "\n".join(lines)
+        values = found["static"], exact["static"], found["full"]
+        text = f"{row['text']} ({row['package']}, {row['license']})"
+        lines.append((text, [f"{row['words']:,}", *(f"{value:.1f}" for value in values)]))
+    return markdown(plain("", head, lines))
 
 
 def _perplexities(model: Pretrained, text: Prepared) -> dict[str, float]:
@@ -154,9 +153,9 @@ def main(
     trained(work, texts)
     model = load_model(work)
     small(model, work, out)
-    write_text_aside(out / "LICENSES.txt", notices(packages))
+    write_text_atomically(out / "LICENSES.txt", notices(packages))
     about = card(model, load_model(out), texts)
-    write_text_aside(out / "card.json", json.dumps(about, indent=2) + "\n")
+    write_text_atomically(out / "card.json", json.dumps(about, indent=2) + "\n")
     size = sum(path.stat().st_size for path in out.iterdir())
     say(f"{out}: {size:,} bytes, perplexity {about['cost_of_8_bits']:+.2%} by 8 bits")
     assert size <= MOST

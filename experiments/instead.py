@@ -24,7 +24,7 @@ from unbounded.experts import Expert, Offline
 from unbounded.experts.cache import PAPER_K
 from unbounded.experts.distribution import Distribution
 from unbounded.experts.offline import tuned
-from unbounded.files import write_aside
+from unbounded.files import write_atomically
 from unbounded.lm import Pretrained
 from unbounded.model import OnlineModel
 from unbounded.states import Arrays, from_array, to_array
@@ -79,7 +79,7 @@ def read_instead(cell: Cell, model: Pretrained, corpora: Corpora, kept: Path) ->
     arpa = kept.with_name(f"{model.fingerprint}-{ORDER}-grams.arpa")
     if not arpa.exists():
         arpa.parent.mkdir(parents=True, exist_ok=True)
-        with write_aside(arpa) as aside:
+        with write_atomically(arpa) as aside:
             write_arpa(_sentences(_numbered(model.text, end)), aside, ORDER)
     valid = corpora.text(cell.train, "valid")
 

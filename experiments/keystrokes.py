@@ -9,11 +9,13 @@ from typing import Annotated, Any
 
 import typer
 
+from experiments.markup import markdown
 from experiments.results import write_result
 from unbounded.cli.main import CORES, Threads, run
 from unbounded.console import say
 from unbounded.corpus import Reader, read_sentences
 from unbounded.evaluation.keystrokes import SUGGESTIONS, keystrokes
+from unbounded.evaluation.tables import plain
 from unbounded.lm import load_model
 
 TEXTS = {
@@ -25,12 +27,12 @@ NAMES = {"static": "network alone", "full": "with memory"}
 
 def table(found: dict[str, Any]) -> str:
     """A row a text and a model, as Markdown."""
-    lines = ["| text | | 1 suggestion | 3 | 5 |", "|---|---|--:|--:|--:|"]
-    for text, rows in found["saved"].items():
-        for preset, name in NAMES.items():
-            saved = " | ".join(f"{rows[preset][str(n)]:.1%}" for n in SUGGESTIONS)
-            lines.append(f"| {text} | {name} | {saved} |")
-    return "\n".join(lines)
+    lines = [
+        (text, [name, *(f"{rows[preset][str(n)]:.1%}" for n in SUGGESTIONS)])
+        for text, rows in found["saved"].items()
+        for preset, name in NAMES.items()
+    ]
+    return markdown(plain("", ("text", "", "1 suggestion", "3", "5"), lines))
 
 
 def main(

@@ -19,7 +19,7 @@ from experiments.tables import readme_grid
 from unbounded.errors import SettingError
 from unbounded.evaluation.figures import write_figure
 from unbounded.evaluation.tables import Grid
-from unbounded.files import write_text_aside
+from unbounded.files import write_text_atomically
 
 BEGIN = "<!-- tables -->"
 END = "<!-- /tables -->"
@@ -50,7 +50,7 @@ def fill(page: Path, part: str) -> Path:
             f"{page} has no place for the tables; put the lines {BEGIN} and {END} into it"
         )
     before, _, rest = old.partition(BEGIN)
-    write_text_aside(page, f"{before}{BEGIN}\n{part}{END}{rest.partition(END)[2]}")
+    write_text_atomically(page, f"{before}{BEGIN}\n{part}{END}{rest.partition(END)[2]}")
     return page
 
 
@@ -85,7 +85,7 @@ def _write_tables(results: Path, scale: str) -> Iterable[Path]:
     for name, grid in grids(results, scale).items():
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{name}.md"
-        write_text_aside(path, f"{markdown(grid)}\n")
+        write_text_atomically(path, f"{markdown(grid)}\n")
         yield path
 
 

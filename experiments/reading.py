@@ -15,7 +15,7 @@ from unbounded.console import say
 from unbounded.evaluation.metrics import surprise
 from unbounded.evaluation.rows import Row
 from unbounded.experts import Cache, Expert, NGram
-from unbounded.files import write_aside
+from unbounded.files import write_atomically
 from unbounded.mixture import Fixed
 from unbounded.model import OnlineModel, Reading
 from unbounded.states import Arrays, Stateful, part, under
@@ -250,7 +250,7 @@ def read_on(
         reader.read(words)
         if reader.tokens >= due:
             kept.parent.mkdir(parents=True, exist_ok=True)
-            with write_aside(kept) as aside, ZipFile(aside, "w") as file:
+            with write_atomically(kept) as aside, ZipFile(aside, "w") as file:
                 for name, array in (pair for part in reader.parts() for pair in part.items()):
                     with file.open(f"{name}.npy", "w", force_zip64=True) as entry:
                         np.lib.format.write_array(entry, array, allow_pickle=False)

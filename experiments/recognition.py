@@ -19,11 +19,13 @@ import numpy as np
 import typer
 
 from experiments.arpa import write_arpa
+from experiments.markup import markdown
 from experiments.results import write_result
 from experiments.speech import NOISE, SPEED, VOICE, recognized
 from unbounded.cli.main import CORES, Threads, run
 from unbounded.console import say
 from unbounded.corpus import SENTENCE_END, Reader
+from unbounded.evaluation.tables import plain
 from unbounded.integrations.kenlm_scorer import Scorer
 from unbounded.integrations.nbest import (
     Features,
@@ -169,12 +171,11 @@ def saved(found: dict[str, Any], one: str, other: str) -> tuple[float, float, fl
 def differences(found: dict[str, Any]) -> str:
     """Who saves how much against whom, as Markdown."""
     pairs = [("frozen", "learning"), ("frozen", "corrected"), ("learning", "corrected")]
-    lines = ["| from | to | points of WER saved | 95 % of draws |", "|---|---|--:|--:|"]
+    lines = []
     for one, other in [*pairs, ("kenlm", "corrected")]:
         low, middle, high = (100 * part for part in saved(found, one, other))
-        names = f"{NAMES[one]} | {NAMES[other]}"
-        lines.append(f"| {names} | {middle:+.1f} | {low:+.1f} to {high:+.1f} |")
-    return "\n".join(lines)
+        lines.append((NAMES[one], (NAMES[other], f"{middle:+.1f}", f"{low:+.1f} to {high:+.1f}")))
+    return markdown(plain("", ("from", "to", "points of WER saved", "95 % of draws"), lines))
 
 
 def _never_seen(
@@ -202,12 +203,13 @@ def _never_seen(
 
 def table(found: dict[str, Any]) -> str:
     """The systems, best last but for the oracle, as Markdown."""
-    said = found["never_seen"]["said"]
-    lines = ["| rescored with | WER | words never seen by the network, heard |", "|---|--:|--:|"]
-    for name, text in NAMES.items():
-        heard = found["never_seen"]["heard"][name]
-        lines.append(f"| {text} | {found['wer'][name]:.1%} | {heard} of {said} |")
-    return "\n".join(lines)
+    said, heard = found["never_seen"]["said"], found["never_seen"]["heard"]
+    head = "rescored with", "WER", "words never seen by the network, heard"
+    lines = [
+        (text, (f"{found['wer'][name]:.1%}", f"{heard[name]} of {said}"))
+        for name, text in NAMES.items()
+    ]
+    return markdown(plain("", head, lines))
 
 
 def draw(found: dict[str, Any], path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from unbounded.files import write_text_aside
+from unbounded.files import write_text_atomically
 
 if TYPE_CHECKING:
     from unbounded.lm import Progress as TrainingProgress
@@ -57,7 +57,7 @@ def write_json(value: Mapping[str, Any], target: str) -> None:
     if target == "-":
         sys.stdout.write(text)
     else:
-        write_text_aside(Path(target), text)
+        write_text_atomically(Path(target), text)
         say(f"wrote {target}")
 
 

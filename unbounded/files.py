@@ -29,7 +29,7 @@ def parse_json(data: str | bytes) -> Any:
 
 
 @contextmanager
-def write_aside(path: Path) -> Iterator[Path]:
+def write_atomically(path: Path) -> Iterator[Path]:
     """A file beside `path` to be filled, which is renamed into place once it is on disk.
 
     Whoever opens `path` sees the old content or the new, never a part: a crash or a full disk
@@ -54,14 +54,14 @@ def write_aside(path: Path) -> Iterator[Path]:
         os.close(folder)
 
 
-def write_text_aside(path: Path, text: str) -> None:
-    """Write a text file as `write_aside` does.
+def write_text_atomically(path: Path, text: str) -> None:
+    """Write a text file as `write_atomically` does.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_text_aside(Path(folder) / "note.txt", "kept")
+    ...     write_text_atomically(Path(folder) / "note.txt", "kept")
     ...     [file.read_text() for file in Path(folder).iterdir()]
     ['kept']
     """
-    with write_aside(path) as aside:
+    with write_atomically(path) as aside:
         aside.write_text(text, encoding="utf-8", newline="\n")

@@ -20,7 +20,7 @@ from unbounded.experts.expert import Expert
 from unbounded.experts.ngram import NGram
 from unbounded.experts.spelling import Spelling
 from unbounded.lm import LanguageModel
-from unbounded.lm.oov import Spelled
+from unbounded.lm.oov import OpenVocabularyModel
 from unbounded.mixture.mixture import Mixture
 from unbounded.states import Arrays, Stateful, from_array, part, to_array, under
 from unbounded.types import Hidden, Ids, Probs, State, Table
@@ -128,7 +128,7 @@ class OnlineModel(Stateful):
         """
         ids, unmet = self.ids(words)
         if advanced is None:
-            lm = self.lm.naming(unmet) if isinstance(self.lm, Spelled) else self.lm
+            lm = self.lm.naming(unmet) if isinstance(self.lm, OpenVocabularyModel) else self.lm
             advanced = lm.advance(self.network_state, ids)
         after, state = advanced
         before = np.concatenate([self.hidden, after])
@@ -167,11 +167,8 @@ class OnlineModel(Stateful):
         seconds = dict.fromkeys(("network", *self.experts, "mixture"), 0.0)
         began = clock()
         ids = self.vocabulary.encode(words)
-        before, state = (
-            np.empty((len(ids) + 1, self.hidden.shape[1]), np.float32),
-            self.network_state,
-        )
-        before[:1] = self.hidden
+        before = np.empty((len(ids) + 1, self.hidden.shape[1]), np.float32)
+        before[:1], state = self.hidden, self.network_state
         hidden, table = before[:-1], np.empty((len(ids), len(self.experts)))
         seconds["network"] += clock() - began
         overlap = overlap and len(ids) >= _WORTH_A_THREAD and _native.threads() > 1
@@ -200,7 +197,7 @@ class OnlineModel(Stateful):
                 if start == 0:
                     # What lies on other machines is searched there while others are asked here.
                     for name, expert in self.experts.items():
-                        if isinstance(expert, Cache) and expert.wants_whole_block:
+                        if isinstance(expert, Cache):
                             began = clock()
                             expert.prefetch(hidden[: len(piece)])
                             seconds[name] += clock() - began

@@ -41,7 +41,7 @@ from unbounded.lm import (
     SharedHead,
 )
 from unbounded.lm.devices import set_network_threads
-from unbounded.lm.oov import OOV_READINGS, Spelled
+from unbounded.lm.oov import OOV_READINGS, OpenVocabularyModel
 from unbounded.mixture import Fixed, Gated, Mixture, Online
 from unbounded.model import OnlineModel
 from unbounded.states import derived
@@ -173,16 +173,16 @@ class Recipe:
         model: Pretrained,
         full_size: int | None,
         config: MemoryConfig,
-        datastore: Datastore | None = None,
+        datastore: Callable[[], Datastore] | None = None,
     ) -> OnlineModel:
-        """An online model that has read nothing yet; with that datastore, if it lies elsewhere."""
+        """An online model that has read nothing yet; see `build_online` for the `datastore`."""
         return build_online(
             model,
             full_size,
             self.experts,
             config,
             self.oov,
-            None if datastore is None else lambda: datastore,
+            datastore,
             mixture=Online(len(self.experts)) if self.mixture == "online" else None,
             spelling=self.spelling,
         )
@@ -228,7 +228,7 @@ def build_online(
     experts: Iterable[str],
     memory: MemoryConfig = MemoryConfig(),
     oov: str = "characters",
-    pairs: Callable[[], Datastore] | None = None,
+    datastore: Callable[[], Datastore] | None = None,
     mixture: Mixture | None = None,
     spelling: int = EDITION,
 ) -> OnlineModel:
@@ -237,7 +237,7 @@ def build_online(
     `full_size` is the full vocabulary of the paper's protocol: training and test words together.
     None is the open protocol: nothing of the future is known, and an expert that has nothing to go
     by is even over the network's own words. OOV words are read by their `characters`, or as `<unk>`
-    as the paper has it. `pairs` makes the datastore of the unbounded cache, if it lies elsewhere.
+    as the paper has it. `datastore` makes that of the unbounded cache, if it lies elsewhere.
     """
     check_oov(oov)
     if model.lm.closed:
@@ -246,8 +246,10 @@ def build_online(
     vocabulary, names = model.vocabulary.copy(), list(experts)
     lm: LanguageModel = model.lm
     if oov == "characters":
-        lm = Spelled(model.recurrent, model.speller, vocabulary)
-    builder = _Builder(model, vocabulary, full_size, memory, pairs, "adapted" in names, spelling)
+        lm = OpenVocabularyModel(model.recurrent, model.speller, vocabulary)
+    builder = _Builder(
+        model, vocabulary, full_size, memory, datastore, "adapted" in names, spelling
+    )
     built = {name: builder.expert(name) for name in names}
     mixture = mixture or Gated(len(built), groups=[model.lm.width])
     return OnlineModel(lm, vocabulary, built, mixture)
@@ -269,13 +271,13 @@ class _Builder:
         vocabulary: Vocabulary,
         full_size: int | None,
         memory: MemoryConfig,
-        pairs: Callable[[], Datastore] | None,
+        datastore: Callable[[], Datastore] | None,
         adapted: bool,
         spelling: int,
     ) -> None:
         self._model, self._vocabulary, self._full = model, vocabulary, full_size
         self._size = model.lm.base_size if full_size is None else full_size
-        self._memory, self._pairs, self._edition = memory, pairs, spelling
+        self._memory, self._datastore, self._edition = memory, datastore, spelling
         self._shared = SharedHead(model.headed) if adapted else None
 
     def expert(self, name: str) -> Expert:
@@ -312,8 +314,7 @@ class _Builder:
             case "local":
                 return self._window(self._memory.window)
             case "unbounded":
-                store = self._empty() if self._pairs is None else self._pairs()
-                return self._cache(store, self._memory.kernel)
+                return self._cache((self._datastore or self._empty)(), self._memory.kernel)
             case "knn" | "tuned":
                 k, part = self._memory.k or PAPER_K, self._model.lm.key_part
                 return Offline(self._empty(), self._size, k=k, part=part)

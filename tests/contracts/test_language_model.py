@@ -21,7 +21,7 @@ from unbounded.lm import (
     TransformerConfig,
     TransformerModel,
 )
-from unbounded.lm.oov import Spelled, Speller
+from unbounded.lm.oov import OpenVocabularyModel, Speller
 from unbounded.types import Ids
 
 SIZE = 40
@@ -31,12 +31,12 @@ def network_of(cell: str, cutoffs: tuple[int, ...] = (5, 20)) -> RecurrentModel:
     return recurrent(SIZE, NetworkConfig(cell=cell, units=16, cutoffs=cutoffs), seed=7)
 
 
-def spelled() -> Spelled:
+def spelled() -> OpenVocabularyModel:
     lm = network_of("lstm")
     vocabulary = Vocabulary(["</s>", *(f"word{n}" for n in range(SIZE - 1))])
     speller = Speller(lm, vocabulary)
     vocabulary.encode([f"stranger{n}" for n in range(1_000)])
-    return Spelled(lm, speller, vocabulary)
+    return OpenVocabularyModel(lm, speller, vocabulary)
 
 
 SPELLED = cache(spelled)

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from experiments import keystrokes, recognition
+from experiments import default_model, keystrokes, recognition
 from experiments.page import BEGIN, END
 from experiments.results import EDITION
 from experiments.transformers.table import tables
@@ -50,6 +50,7 @@ def drawn(page: Path) -> list[str]:
     """The tables of a page that a script has printed from its results."""
     draw: dict[str, list[Callable[[dict[str, Any]], str]]] = {
         "transformers.md": [lambda found: tables()],
+        "default-model.md": [default_model.table],
         "keyboards.md": [keystrokes.table],
         "recognition.md": [recognition.table, recognition.differences],
     }
@@ -57,7 +58,7 @@ def drawn(page: Path) -> list[str]:
     return [each(next(results(RESULTS / SOURCES[page.name][0]))) for each in found]
 
 
-@pytest.mark.parametrize("name", ["transformers", "keyboards", "recognition"])
+@pytest.mark.parametrize("name", ["transformers", "default-model", "keyboards", "recognition"])
 def test_printed_tables_are_those_of_the_results(name: str) -> None:
     page = ROOT / "docs" / f"{name}.md"
     for table in drawn(page):

@@ -13,6 +13,10 @@ def test_the_readme_names_every_folder_and_only_those() -> None:
     assert named == there
 
 
+def test_the_readme_is_read_in_one_go() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 150
+
+
 def test_no_two_modules_of_the_package_have_the_same_name() -> None:
     names = [path.stem for path in (ROOT / "unbounded").rglob("*.py") if path.stem[0] != "_"]
     assert sorted(names) == sorted(set(names))

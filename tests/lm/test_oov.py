@@ -14,7 +14,7 @@ from unbounded.corpus import Vocabulary
 from unbounded.errors import SettingError
 from unbounded.experts import Expert, Static, Uniform
 from unbounded.lm import NetworkConfig, RecurrentModel
-from unbounded.lm.oov import DOUBT, FEATURES, FREQUENT, RIDGE, Spelled, Speller, _spell
+from unbounded.lm.oov import DOUBT, FEATURES, FREQUENT, RIDGE, OpenVocabularyModel, Speller, _spell
 from unbounded.mixture import Online
 from unbounded.model import OnlineModel
 from unbounded.types import Hidden
@@ -144,7 +144,7 @@ def test_features_and_vectors_that_do_not_fit_are_refused() -> None:
 
 
 def online(vocabulary: Vocabulary) -> OnlineModel:
-    lm = Spelled(network(), speller(), vocabulary)
+    lm = OpenVocabularyModel(network(), speller(), vocabulary)
     experts: dict[str, Expert] = {"static": Static(lm), "uniform": Uniform(300)}
     return OnlineModel(lm, vocabulary, experts, Online(2))
 
@@ -198,4 +198,4 @@ def test_a_word_that_is_only_asked_about_is_read_as_it_is_spelled_and_not_rememb
 
 def test_a_foreign_vocabulary_is_refused() -> None:
     with pytest.raises(SettingError, match="give the one it was trained with"):
-        Spelled(network(), speller(), Vocabulary(WORDS[:5]))
+        OpenVocabularyModel(network(), speller(), Vocabulary(WORDS[:5]))

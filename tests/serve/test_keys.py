@@ -37,7 +37,9 @@ def test_the_service_writes_no_other_file_that_it_reads_first() -> None:
     writers = [
         path.name
         for path in sorted((ROOT / "unbounded" / "serve").glob("*.py"))
-        if any(word in path.read_text() for word in ("write_aside", "write_text", "os.replace"))
+        if any(
+            word in path.read_text() for word in ("write_atomically", "write_text", "os.replace")
+        )
     ]
     assert writers == ["keys.py"]
 

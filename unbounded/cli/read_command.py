@@ -100,14 +100,13 @@ def read(
     when_unavailable: Annotated[
         str,
         typer.Option(
-            "--when-away",
             metavar="stop|go-on",
-            help="If shards stay away: stop, or go on without them, and tell them what they missed "
-            "when they are back.",
+            help="If shards stay unavailable: stop, or go on without them, and tell them what they "
+            "missed when they are back.",
         ),
     ] = "stop",
     patience: Annotated[
-        float, typer.Option(min=0.1, help="Seconds that a shard may be away before that.")
+        float, typer.Option(min=0.1, help="Seconds that a shard may be unavailable before that.")
     ] = 60.0,
     queue_bytes: int = size("1G", "Bytes of keys that may wait for them."),
     threads: Threads = CORES,
@@ -130,7 +129,7 @@ def read(
     if (prune or watch) and "-" in texts:
         raise SettingError("--prune and --watch are for files; leave - out")
     if engine is None and when_unavailable != "stop":
-        raise SettingError("only shards can be away; give --engine, or leave --when-away out")
+        raise SettingError("--when-unavailable is about shards; give --engine, or leave it out")
     if "-" not in texts and is_new(memory_folder):
         # What is not there must not leave a new memory behind.
         _ = Reader(texts, field=field).bytes_total

@@ -77,7 +77,7 @@ class ShardedKeys:
         self._adding: list[Pending[int] | None] = [None] * engine.count
         self._bytes = [0] * engine.count
         # When shards that are left out are tried again, and how long that will be then.
-        self._away: dict[int, tuple[float, float]] = {}
+        self._unavailable: dict[int, tuple[float, float]] = {}
         self._telling = threading.RLock()
 
     @property
@@ -89,7 +89,7 @@ class ShardedKeys:
     def figures(self) -> list[ShardFigures]:
         """Each shard, as it was when it last answered."""
         return [
-            ShardFigures(shard not in self._away, self.held(shard), self._bytes[shard])
+            ShardFigures(shard not in self._unavailable, self.held(shard), self._bytes[shard])
             for shard in range(self.engine.count)
         ]
 
@@ -104,7 +104,7 @@ class ShardedKeys:
 
     def begin(self, shard: int, call: Call[T]) -> Pending[T] | None:
         """Begin a call, and do not wait; None if the shard is left out."""
-        return None if shard in self._away else self.engine.begin(shard, call)
+        return None if shard in self._unavailable else self.engine.begin(shard, call)
 
     def add(self, keys: Hidden) -> None:
         """Hand a batch to the shards, and do not wait for them; the keys are kept."""
@@ -154,10 +154,10 @@ class ShardedKeys:
         self._unsaved, self._save_at = [], SAVED
 
     def _check_all_there(self) -> None:
-        if self._away:
+        if self._unavailable:
             raise EngineError(
-                f"shards {sorted(self._away)} are unavailable, and there is no checkpoint until "
-                "they are back; the journal has everything"
+                f"shards {sorted(self._unavailable)} are unavailable, and there is no "
+                "checkpoint until they are back; the journal has everything"
             )
 
     def load(self, saved: Saved) -> None:
@@ -185,7 +185,7 @@ class ShardedKeys:
         """
         deadline = time.monotonic() + self._way.patience
         begun = begun or self.begin(shard, call())
-        while shard not in self._away:
+        while shard not in self._unavailable:
             try:
                 if begun is None:
                     self._tell(shard)
@@ -214,7 +214,7 @@ class ShardedKeys:
                 f"{self._named(shard)} has been unavailable for {self._way.patience:.0f} s "
                 f"({why}); the journal has all that was acknowledged: bring its node back and go on"
             ) from error
-        self._away[shard] = time.monotonic() + RETRY, RETRY
+        self._unavailable[shard] = time.monotonic() + RETRY, RETRY
         self._way.say(
             f"{self._named(shard)} is unavailable ({why}): reading goes on without, and what is "
             "missed there is told later"
@@ -222,19 +222,19 @@ class ShardedKeys:
 
     def _try_again(self) -> None:
         """See whether shards that were left out are back, and tell them what they missed."""
-        for shard, (when, wait) in list(self._away.items()):
+        for shard, (when, wait) in list(self._unavailable.items()):
             if time.monotonic() < when:
                 continue
             try:
                 if self.engine.answers(shard):
                     self._tell(shard)
-                    del self._away[shard]
+                    del self._unavailable[shard]
                     self._way.say(f"{self._named(shard)} is back, and was told what it had missed")
                     continue
             except Unavailable:
                 pass
             wait = min(2 * wait, LONGEST_RETRY)
-            self._away[shard] = time.monotonic() + wait, wait
+            self._unavailable[shard] = time.monotonic() + wait, wait
 
     def _named(self, shard: int) -> str:
         return f"shard {shard} of {self.engine.count}"

@@ -11,7 +11,7 @@ from typing import Any
 from unbounded.errors import MissingExtra, needing
 from unbounded.evaluation.evaluation import Checkpoint
 from unbounded.evaluation.rows import Row
-from unbounded.files import write_aside
+from unbounded.files import write_atomically
 from unbounded.lm import Progress
 
 INK = "#808080"
@@ -144,7 +144,7 @@ def write_figure(figure: Any, path: Path) -> Path:
     # A date in the file would make it another one at every run.
     more: dict[str, Any] = {"metadata": {"Date": None}} if path.suffix == ".svg" else {"dpi": 160}
     path.parent.mkdir(parents=True, exist_ok=True)
-    with write_aside(path) as aside, mpl.rc_context(STYLE):
+    with write_atomically(path) as aside, mpl.rc_context(STYLE):
         figure.savefig(aside, format=path.suffix[1:], **more)
     return path
 

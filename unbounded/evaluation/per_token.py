@@ -13,7 +13,7 @@ import numpy as np
 from unbounded.errors import needing
 from unbounded.evaluation.metrics import FIRST_NEW_BAND, surprise
 from unbounded.evaluation.rows import ScoredBlock, Watcher
-from unbounded.files import write_aside
+from unbounded.files import write_atomically
 from unbounded.types import Probs
 
 
@@ -30,7 +30,7 @@ def per_token_writer(path: Path) -> Iterator[Watcher]:
         yield partial(_write_json_lines, sys.stdout)
         return
     opened = _parquet if path.suffix.lower() == ".parquet" else _json_lines
-    with write_aside(path) as aside, opened(aside) as watcher:
+    with write_atomically(path) as aside, opened(aside) as watcher:
         yield watcher
 
 

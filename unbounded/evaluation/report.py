@@ -15,7 +15,7 @@ from unbounded.evaluation.figures import perplexity_svg, weights_svg
 from unbounded.evaluation.metrics import BANDS
 from unbounded.evaluation.rows import TITLES, Gain, Row, experts_of
 from unbounded.evaluation.tables import Entry, Grid, Line, Part, change, minus, plain
-from unbounded.files import write_text_aside
+from unbounded.files import write_text_atomically
 
 GAINS = 20
 """So many words that gained most, and as many that lost most."""
@@ -95,7 +95,7 @@ def write_report(evaluation: Evaluation, path: Path, title: str) -> None:
     if str(path) == "-":
         sys.stdout.write(page)
     else:
-        write_text_aside(path, page)
+        write_text_atomically(path, page)
 
 
 def headline(evaluation: Evaluation) -> str:

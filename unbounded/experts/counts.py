@@ -8,7 +8,7 @@ import numpy as np
 
 from unbounded.errors import SettingError
 from unbounded.experts.distribution import Alike, Distribution, even
-from unbounded.experts.expert import Expert, learn_again
+from unbounded.experts.expert import Expert, replay
 from unbounded.states import Arrays
 from unbounded.types import Hidden, Ids, Probs
 
@@ -90,7 +90,7 @@ class Unigram(Expert):
         self._counts = parts[0]["counts"].copy()
         self._total = int(self._counts.sum())
         for delta in parts[1:]:
-            learn_again(self, delta)
+            replay(self, delta)
 
 
 def reaching(flags: np.ndarray, words: Ids) -> np.ndarray:

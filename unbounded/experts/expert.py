@@ -45,7 +45,7 @@ def stepwise(expert: Expert, hidden: Hidden, words: Ids) -> Probs:
     return probs
 
 
-def learn_again(expert: Expert, delta: Arrays) -> None:
+def replay(expert: Expert, delta: Arrays) -> None:
     """Read the words of a delta once more, for those who look at nothing but words."""
     for words, size in _blocks(delta):
         expert.size = size or expert.size

@@ -9,7 +9,7 @@ import numpy as np
 from unbounded import _native
 from unbounded.experts.counts import check_inside
 from unbounded.experts.distribution import Alike, Distribution
-from unbounded.experts.expert import Expert, learn_again
+from unbounded.experts.expert import Expert, replay
 from unbounded.growable_array import GrowableArray
 from unbounded.shapes import Int, Int32
 from unbounded.states import Arrays
@@ -165,7 +165,7 @@ class NGram(Expert):
             self._restore(parts[0])
             parts = parts[1:]
         for each in parts:
-            learn_again(self, each)
+            replay(self, each)
 
     def _restore(self, state: Arrays) -> None:
         if "counts" in state:

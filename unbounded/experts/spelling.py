@@ -12,7 +12,7 @@ from unbounded.corpus.tokenizer import LONGEST
 from unbounded.errors import CorpusError
 from unbounded.experts.counts import reaching
 from unbounded.experts.distribution import Alike, Distribution
-from unbounded.experts.expert import Expert, learn_again
+from unbounded.experts.expert import Expert, replay
 from unbounded.shapes import Bool, Float, Int, UInt
 from unbounded.states import Arrays
 from unbounded.types import Hidden, Ids, Probs
@@ -226,7 +226,7 @@ class Spelling(Expert):
         self._model.load(parts[0])
         self._read = parts[0]["read"].copy()
         for delta in parts[1:]:
-            learn_again(self, delta)
+            replay(self, delta)
 
     def _learn_unread(self, parts: Sequence[Arrays]) -> None:
         """Learn each word of the parts once, in the order of their ids: that of their coming."""

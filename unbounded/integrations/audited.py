@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, final
+from urllib.error import HTTPError
 
 import numpy as np
 
@@ -116,7 +117,7 @@ class Addressed:
                 found = json.load(answer)["choices"][0]["logprobs"]
             return _by_word(words, found["text_offset"], found["token_logprobs"])
         except (OSError, ValueError, LookupError, TypeError) as error:
-            said = error.read(200).decode(errors="replace") if hasattr(error, "read") else ""
+            said = error.read(200).decode(errors="replace") if isinstance(error, HTTPError) else ""
             raise ModelError(
                 f"{self._url} gave no echo with logprobs ({error} {said}); an OpenAI-compatible "
                 "address that has them is needed"

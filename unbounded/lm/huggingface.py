@@ -82,11 +82,9 @@ def wrapped(
     network: Any, tokenizer: Any, config: TransformerConfig
 ) -> tuple[HeadedModel, PieceTokenizer]:
     """The two as ours."""
-    from unbounded.lm.transformer import TransformerModel
+    from unbounded.lm.transformer import TransformerModel, find_head
 
-    head = network.get_output_embeddings() if hasattr(network, "get_output_embeddings") else None
-    size = getattr(head, "out_features", len(tokenizer))
-    pieces = PieceTokenizer(tokenizer, size)
+    pieces = PieceTokenizer(tokenizer, find_head(network).out_features)
     return TransformerModel(network, _start(tokenizer, pieces), config), pieces
 
 

@@ -78,7 +78,7 @@ class Speller:
 
 
 @final
-class Spelled(LanguageModel):
+class OpenVocabularyModel(LanguageModel):
     """A network as one stream reads it: OOV words get vectors from how they are spelled.
 
     The network and the speller are frozen and may be shared. Which word an id stands for is the
@@ -99,7 +99,7 @@ class Spelled(LanguageModel):
         self._table = GrowableArray(np.empty((0, lm.width), np.float32))
         self._unmet: Sequence[str] = ()
 
-    def naming(self, words: Sequence[str]) -> "Spelled":
+    def naming(self, words: Sequence[str]) -> "OpenVocabularyModel":
         """The same network, for which the ids that follow the vocabulary's are these words."""
         if not words:
             return self
@@ -118,7 +118,7 @@ class Spelled(LanguageModel):
         oov = (different >= self.base_size) & (different < len(self._vocabulary))
         if oov.any():
             rows = different[oov] - self.base_size
-            self._reach(int(rows.max()) + 1)
+            self._spell_new(int(rows.max()) + 1)
             vectors[oov] = self._table.view[rows]
         unmet = different - len(self._vocabulary)
         named = (unmet >= 0) & (unmet < len(self._unmet))
@@ -134,7 +134,7 @@ class Spelled(LanguageModel):
         """The network's."""
         return self._lm.dense(hidden)
 
-    def _reach(self, size: int) -> None:
+    def _spell_new(self, size: int) -> None:
         """Spell the OOV words that came since the last time; each is spelled once."""
         new = np.arange(len(self._table), size) + self.base_size
         if len(new):

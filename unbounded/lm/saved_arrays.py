@@ -13,7 +13,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from unbounded.errors import ModelError
-from unbounded.files import write_aside
+from unbounded.files import write_atomically
 from unbounded.types import Ids
 
 SCALE = ".scale"
@@ -36,7 +36,7 @@ def read_arrays(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
 def write_arrays(path: Path, arrays: dict[str, np.ndarray], metadata: dict[str, str]) -> None:
     """Write a file aside and rename it into place."""
     try:
-        with write_aside(path) as aside:
+        with write_atomically(path) as aside:
             # `save_file` leaves it to the user alone; others may read it as the umask says.
             aside.touch()
             mode = aside.stat().st_mode & 0o777

@@ -25,7 +25,7 @@ from unbounded.corpus import (
     read_sentences,
 )
 from unbounded.errors import ModelError, SettingError, TrainingError
-from unbounded.files import parse_json, write_text_aside
+from unbounded.files import parse_json, write_text_atomically
 from unbounded.lm.devices import device_named, training_threads
 from unbounded.lm.model_folder import (
     CONFIG,
@@ -136,9 +136,9 @@ def _save_model(
     """Write the best weights and all that goes with them, then remove the training state."""
     vocabulary = text.vocabulary
     write_arrays(folder / WEIGHTS, _arrays(trainer.best), {})
-    write_text_aside(folder / VOCABULARY, vocabulary.to_text())
+    write_text_atomically(folder / VOCABULARY, vocabulary.to_text())
     curve = "".join(json.dumps(asdict(line)) + "\n" for line in trainer.curve)
-    write_text_aside(folder / CURVE, curve)
+    write_text_atomically(folder / CURVE, curve)
     known = text.words[text.words < vocabulary.base_size]
     write_words(folder / TEXT, known, vocabulary.to_text().encode())
     config = {
@@ -154,7 +154,7 @@ def _save_model(
         },
         "checksums": {name: checksum(folder / name) for name in (WEIGHTS, VOCABULARY)},
     }
-    write_text_aside(folder / CONFIG, json.dumps(config, indent=2) + "\n")
+    write_text_atomically(folder / CONFIG, json.dumps(config, indent=2) + "\n")
     (folder / TRAINING).unlink(missing_ok=True)
 
 

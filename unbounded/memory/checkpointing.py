@@ -18,7 +18,7 @@ from unbounded.errors import EngineError, MemoryFault, StoreError, Unavailable
 from unbounded.memory.learned import LearnedState, grows, present_names
 from unbounded.states import Arrays, NoDelta, from_array
 from unbounded.store import Snapshot, Store, TextLog
-from unbounded.store.deltas import Delta, Tail, read_deltas, read_growth, read_rest
+from unbounded.store.deltas import Delta, Tail, read_added, read_deltas, read_replaced
 from unbounded.store.layout import delta_path, delta_paths, snapshot_path, snapshot_paths
 from unbounded.store.records import Ranges
 from unbounded.store.snapshot import read_arrays, write_snapshot
@@ -263,7 +263,7 @@ def references(store: Store) -> set[str]:
     for path in delta_paths(store.folder, store.generation):
         for delta in read_deltas(path):
             with suppress(OSError, ValueError, KeyError):
-                found.update(from_array(read_rest(delta)[_SAVED]))
+                found.update(from_array(read_replaced(delta)[_SAVED]))
     return found
 
 
@@ -323,9 +323,9 @@ def _deltas(store: Store, snapshot: Snapshot) -> tuple[list[Arrays], Delta | Non
     deltas = store.deltas_from(snapshot)
     while deltas:
         try:
-            found: list[Arrays] = [read_growth(each) for each in deltas]
+            found: list[Arrays] = [read_added(each) for each in deltas]
             # What is small is in the last of them, and that is enough.
-            return [*found[:-1], {**found[-1], **read_rest(deltas[-1])}], deltas[-1]
+            return [*found[:-1], {**found[-1], **read_replaced(deltas[-1])}], deltas[-1]
         except (OSError, ValueError) as error:
             store.events.append(
                 f"a delta in {deltas[-1].to.path} is damaged ({error}) and was not used; "

@@ -1,6 +1,6 @@
 """An online model whose full vocabulary widens as words come: nothing has to be counted first."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import final
 
 import numpy as np
@@ -46,11 +46,11 @@ class LearnedState(Stateful):
         recipe: Recipe,
         *,
         rates: bool = False,
-        datastore: Datastore | None = None,
+        datastore: Callable[[], Datastore] | None = None,
     ) -> None:
         """With `rates`, how surprising each word was is remembered, two bytes a word.
 
-        `datastore` is that of the unbounded cache, if it lies elsewhere.
+        `datastore` makes that of the unbounded cache, if it lies elsewhere.
         """
         self._doubles = "uniform" in recipe.experts and not model.lm.closed
         self.size = model.lm.base_size

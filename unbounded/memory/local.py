@@ -71,7 +71,7 @@ class LocalBackend:
 
     def _fresh(self) -> LearnedState:
         rates = self.budget is not None and self.budget.policy == "surprise"
-        datastore = None if self.shards is None else self.shards.datastore()
+        datastore = None if self.shards is None else self.shards.datastore
         given = self._model, self._config, self._recipe
         return LearnedState(*given, rates=rates, datastore=datastore)
 
@@ -112,10 +112,19 @@ class LocalBackend:
     ) -> Iterator[Reading]:
         """Read blocks; what was given out is durable some `SYNCED` words later, and at the end."""
         self.check_usable(write=True)
-        began = self.store.marker()
+        began, unsynced = self.store.marker(), 0
         try:
             with self.verb("read"):
-                yield from self._read_all(cut, time)
+                for block in fitting_blocks(cut):
+                    self._make_room(len(block.words))
+                    yield self._read_block(block, time)
+                    unsynced += len(block.words)
+                    if self.saving.due or unsynced >= SYNCED:
+                        self.store.sync()
+                        unsynced = 0
+                    if self.saving.due:
+                        self.saving.delta(self.learned)
+                self.store.sync()
         except GeneratorExit:
             # Nobody wants more; what was given out stays.
             if not (self._broken or self.store.closed):
@@ -124,19 +133,6 @@ class LocalBackend:
         except BaseException:
             self._end(began, whole)
             raise
-
-    def _read_all(self, cut: Iterable[Block], time: datetime | None) -> Iterator[Reading]:
-        unsynced = 0
-        for block in fitting_blocks(cut):
-            self._make_room(len(block.words))
-            yield self._read(block, time)
-            unsynced += len(block.words)
-            if self.saving.due or unsynced >= SYNCED:
-                self.store.sync()
-                unsynced = 0
-            if self.saving.due:
-                self.saving.delta(self.learned)
-        self.store.sync()
 
     def _end(self, began: Snapshot, whole: bool) -> None:
         """Reading failed: take back what was read, or say how far it came."""
@@ -152,7 +148,7 @@ class LocalBackend:
                 self.events.append(kept_since(store, began))
                 store.sync()
 
-    def _read(self, block: Block, time: datetime | None) -> Reading:
+    def _read_block(self, block: Block, time: datetime | None) -> Reading:
         self.check_usable(write=True)
         when = clock.time() if time is None else timestamp(time)
         records = self.store.records

@@ -17,7 +17,7 @@ import numpy as np
 
 from unbounded.corpus import Block
 from unbounded.errors import SettingError, needing
-from unbounded.files import write_aside
+from unbounded.files import write_atomically
 from unbounded.memory.forgetting import is_part_of
 from unbounded.store import Snapshot, TextLog
 from unbounded.store.catalog import FileNote
@@ -152,7 +152,7 @@ def write_table(rows: Iterable[Rows], path: Path) -> int:
         return _json_lines(rows, sys.stdout)
     if path.suffix not in ENDINGS:
         raise SettingError(f"{path} is no table; give a file that ends in {' '.join(ENDINGS)}")
-    with write_aside(path) as aside:
+    with write_atomically(path) as aside:
         if path.suffix == ".parquet":
             return _parquet(rows, aside)
         with aside.open("w", encoding="utf-8", newline="") as file:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import final
 
 from unbounded.errors import SettingError, StoreError
-from unbounded.files import write_aside
+from unbounded.files import write_atomically
 from unbounded.memory import checked_name
 from unbounded.serve.limits import Refused
 
@@ -142,7 +142,7 @@ class Keys:
 
     def _write(self, keys: tuple[Key, ...]) -> None:
         text = json.dumps({"keys": [asdict(key) for key in keys]}, indent=1)
-        with write_aside(self.path) as aside:
+        with write_atomically(self.path) as aside:
             file = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             with os.fdopen(file, "w", encoding="utf-8") as out:
                 out.write(text + "\n")

@@ -1,9 +1,9 @@
-"""Steps from a snapshot on: what has come since, and the small rest; a fraction of a snapshot.
+"""Deltas from a snapshot on: what was added since, and all that is small; a fraction of a snapshot.
 
     steps-GENERATION-RECORDS.log    begins at the snapshot after so many records of the journal
-      record   as in the journal (`records.py`), two a delta
-      growth   JSON (where it stands, which arrays), then the arrays; added to what was before
-      rest     the same; in the place of what was before, so only the last one is read
+      record    as in the journal (`records.py`), two a delta
+      added     JSON (where it stands, which arrays), then the arrays; added to what was before
+      replaced  the same; in the place of what was before, so only the last one is read
 
 A delta that is not whole ends the file: what it held is read again from the journal.
 """
@@ -27,7 +27,7 @@ from unbounded.store.snapshot import ROOM, Snapshot
 
 START = b"unbounded steps 1\n"
 
-GROWTH, REST = 16, 17
+ADDED, REPLACED = 16, 17
 
 Arrays = dict[str, np.ndarray]
 
@@ -44,13 +44,13 @@ class Delta:
     """Where it leads; the path is that of the file it lies in."""
     number: int
     """The first of its two records."""
-    growth: tuple[int, int]
-    rest: tuple[int, int]
+    added: tuple[int, int]
+    replaced: tuple[int, int]
 
     @property
     def end(self) -> int:
         """Where the next delta begins."""
-        return self.rest[1]
+        return self.replaced[1]
 
 
 @dataclass(frozen=True)
@@ -68,14 +68,14 @@ class Tail:
         return Tail(delta.to, delta.end, delta.number + 2)
 
     def append(
-        self, disk: Disk, to: Snapshot, growth: Mapping[str, np.ndarray], rest: Arrays
+        self, disk: Disk, to: Snapshot, added: Mapping[str, np.ndarray], replaced: Arrays
     ) -> "Tail":
         """Write a delta, which is on disk when it returns; where the next one goes."""
         path = self.state.path
         about = {"before": self.state.records, **asdict(to), "path": path.name}
         data = b"" if self.end else START
-        data += to_bytes(GROWTH, self.number, _packed(about, growth))
-        data += to_bytes(REST, self.number + 1, _packed({}, rest))
+        data += to_bytes(ADDED, self.number, _packed(about, added))
+        data += to_bytes(REPLACED, self.number + 1, _packed({}, replaced))
         with (
             told(f"{path} could not be written", ROOM),
             synced(disk, path, os.O_RDWR | os.O_CREAT) as file,
@@ -88,35 +88,35 @@ class Tail:
 
 
 def read_deltas(path: Path) -> Iterator[Delta]:
-    """The deltas of a file up to the first that is not whole; the rest of each is not looked at."""
+    """The deltas of a file up to the first that is not whole; arrays are not looked at."""
     with suppress(FileNotFoundError), path.open("rb") as opened:
         file = opened.fileno()
         if os.pread(file, len(START), 0) != START:
             return
         size, at, number = os.fstat(file).st_size, len(START), 0
         while True:
-            growth = (at, _end(file, at))
-            rest = (growth[1], _end(file, growth[1]))
-            if not at < growth[1] < rest[1] <= size:
+            added = (at, _end(file, at))
+            replaced = (added[1], _end(file, added[1]))
+            if not at < added[1] < replaced[1] <= size:
                 return
             try:
-                about, _ = _read(file, growth, GROWTH, number)
+                about, _ = _read(file, added, ADDED, number)
                 before = int(about.pop("before"))
                 to = Snapshot(**{**about, "path": path})
             except (ValueError, KeyError, TypeError):
                 return
-            yield Delta(before, to, number, growth, rest)
-            at, number = rest[1], number + 2
+            yield Delta(before, to, number, added, replaced)
+            at, number = replaced[1], number + 2
 
 
-def read_growth(delta: Delta) -> Arrays:
-    """What has come; `ValueError` if it is damaged."""
-    return _arrays(delta, delta.growth, GROWTH, delta.number)
+def read_added(delta: Delta) -> Arrays:
+    """What is added to the state before it; `ValueError` if it is damaged."""
+    return _arrays(delta, delta.added, ADDED, delta.number)
 
 
-def read_rest(delta: Delta) -> Arrays:
-    """The small rest of the state behind a delta; `ValueError` if it is damaged."""
-    return _arrays(delta, delta.rest, REST, delta.number + 1)
+def read_replaced(delta: Delta) -> Arrays:
+    """What is in the place of the same before it; `ValueError` if it is damaged."""
+    return _arrays(delta, delta.replaced, REPLACED, delta.number + 1)
 
 
 def _arrays(delta: Delta, place: tuple[int, int], kind: int, number: int) -> Arrays:
