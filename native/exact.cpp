@@ -50,13 +50,12 @@ void Exact::each(Found found) const {
       kernels.norms(query, 1, width, &norm);
       size_t from = static_cast<size_t>(low[t] - first), to = static_cast<size_t>(std::max(high[t] - first, low[t] - first));
       float* row = &products[(t - start) * m];
-      for (size_t i = from; i < to; ++i) row[i] = std::max(norm + lengths[i] - 2.0f * row[i], 0.0f);
       for (size_t start_of = from; start_of < to; start_of += kLook) {
-        // Nearly always none of so many has cancelled, which is seen at once.
+        // Nearly always none of so many has cancelled.
         size_t end_of = std::min(start_of + kLook, to);
-        int some = width <= kNarrow;
-        for (size_t i = start_of; i < end_of; ++i) some |= !(row[i] >= kCancelled * (norm + lengths[i]));
-        for (size_t i = start_of; some && i < end_of; ++i)
+        if (width > kNarrow && !kernels.expand(norm, lengths + start_of, end_of - start_of, kCancelled, row + start_of))
+          continue;
+        for (size_t i = start_of; i < end_of; ++i)
           if (width <= kNarrow || !(row[i] >= kCancelled * (norm + lengths[i])))
             row[i] = kernels.squared_distance(query, seen + i * width, width);
       }

@@ -15,6 +15,9 @@ struct ExactKernels {
   // out[x] = a[x] . a[x].
   void (*norms)(const float* a, size_t n, size_t width, float* out);
   float (*squared_distance)(const float* a, const float* b, size_t width);
+  // Makes products with n rows squared distances from one of that norm; whether one is less than that
+  // share of both norms.
+  bool (*expand)(float norm, const float* lengths, size_t n, float least, float* row);
 };
 
 KERNELS(ExactKernels, exact_kernels)

@@ -119,8 +119,18 @@ float squared_distance(const float* a, const float* b, size_t width) {
   return all;
 }
 
+bool expand(float norm, const float* lengths, size_t n, float least, float* row) {
+  int some = 0;
+  for (size_t i = 0; i < n; ++i) {
+    const float both = norm + lengths[i], found = both - 2.0f * row[i];
+    row[i] = found < 0.0f ? 0.0f : found;
+    some |= !(row[i] >= least * both);
+  }
+  return some;
+}
+
 }  // namespace
 
-const ExactKernels exact_kernels{dots, norms, squared_distance};
+const ExactKernels exact_kernels{dots, norms, squared_distance, expand};
 
 }  // namespace unbounded::ISA
