@@ -109,9 +109,8 @@ class QuantizedLists {
   // Each kernel's probability of each word just before it came; then add the keys. Where it is not to
   // `learn`, queries do not see each other, and nothing changes.
   Numpy<double> score(const Keys& keys, const Words& words, const Arg<"known_words", const int32_t, 1>& known,
-                      int64_t k, bool gaussian, float sharpness, float bandwidth, int kernels, const Trust& trust,
-                      bool learn) {
-    const Votes votes = votes_of(gaussian, sharpness, bandwidth, kernels, trust);
+                      int64_t k, const Voting& voting, bool learn) {
+    const Votes votes = votes_of(voting);
     const auto n = int64_t(keys.size());
     require_keys(keys);
     require_k(k);
@@ -264,8 +263,8 @@ void bind_datastore(nb::module_& m) {
       .def("retag", &QuantizedLists::retag)
       .def("search", &QuantizedLists::search, arg("queries"), arg("k"), arg("own_past") = false)
       .def("unordered", &QuantizedLists::unordered)
-      .def("score", &QuantizedLists::score, arg("keys"), arg("words"), arg("known_words"), arg("k"), arg("gaussian"),
-           arg("sharpness"), arg("bandwidth"), arg("kernels"), arg("trust"), arg("learn") = true)
+      .def("score", &QuantizedLists::score, arg("keys"), arg("words"), arg("known_words"), arg("k"), arg("votes"),
+           arg("learn") = true)
       .def("state", &QuantizedLists::state)
       .def("load", &QuantizedLists::load)
       .def("since", &QuantizedLists::since)
