@@ -9,13 +9,6 @@ void require_as_many(size_t words, size_t entries, const char* of) {
   require(words == entries, to_string(words) + " words for " + to_string(entries) + of);
 }
 
-template <class Values>
-auto copied(const Values& values) {
-  auto array = new_array<typename Values::value_type>({values.size()});
-  std::copy(values.begin(), values.end(), array.data());
-  return array;
-}
-
 // Rows of `width` out of one vector.
 template <class T>
 Numpy<T> rows_of(const std::vector<T>& values, size_t width) {
@@ -88,7 +81,7 @@ class QuantizedLists {
       Search found(lists, coded, k, own_past, nullptr);
       if (k) found.neighbours(squared.data(), positions.data());
     }
-    return nb::make_tuple(squared, as_int64(positions));
+    return nb::make_tuple(squared, positions);
   }
 
   // Neighbours of each row in no order: distances and entries.
@@ -142,8 +135,8 @@ class QuantizedLists {
     found["centroids"] = rows_of(lists.centroids, kCentroidChunkWords);
     found["next"] = copied(lists.next);
     found["heads"] = copied(lists.heads), found["tails"] = copied(lists.tails);
-    found["lengths"] = as_int64(copied(lists.lengths)), found["settled"] = as_int64(copied(lists.settled));
-    found["counts"] = as_int64(copied(std::vector<int64_t>{lists.count(), int64_t(taken), lists.free}));
+    found["lengths"] = copied(lists.lengths), found["settled"] = copied(lists.settled);
+    found["counts"] = copied(std::vector<int64_t>{lists.count(), int64_t(taken), lists.free});
     found["mean"] = copied(std::vector<float>(quantizer.mean(), quantizer.mean() + width()));
     found["steps"] = copied(std::vector<float>(quantizer.steps(), quantizer.steps() + kAxes));
     return found;

@@ -31,7 +31,7 @@ nb::tuple exact_search(const Queries& queries, const Keys& keys, const Bounds& l
     nb::gil_scoped_release release;
     exact.neighbours(size_t(k), squared.data(), numbers.data());
   }
-  return nb::make_tuple(squared, as_int64(numbers));
+  return nb::make_tuple(squared, numbers);
 }
 
 Numpy<double> exact_score(const Queries& queries, const Keys& keys, const Bounds& low, const Bounds& high, int64_t k,
@@ -125,7 +125,7 @@ Numpy<double> mixed_weights(const Squared& squared, const Voting& voting) {
 
 // The word at each position; -1 where none is. Words lie anywhere, and the loads do not wait for one
 // another here.
-nb::object words_at(const Arg<"known", const int32_t, 1>& known, const Arg<"positions", const int64_t, 2>& positions) {
+Numpy<int64_t> words_at(const Arg<"known", const int32_t, 1>& known, const Arg<"positions", const int64_t, 2>& positions) {
   auto found = new_array<int64_t>({positions.size(0), positions.size(1)});
   bool inside = true;
   for (size_t i = 0; i < positions.size(0) * positions.size(1); ++i) {
@@ -134,7 +134,7 @@ nb::object words_at(const Arg<"known", const int32_t, 1>& known, const Arg<"posi
     found.data()[i] = there ? known[positions[i]] : -1;
   }
   require(inside, "a position is none of the known words'");
-  return as_int64(found);
+  return found;
 }
 
 }  // namespace

@@ -105,8 +105,8 @@ def ngram_read(
     words: np.ndarray, size: int, tree: _Tree, probs: np.ndarray, /
 ) -> tuple[int, int]: ...
 def oov_features(
-    letters: np.ndarray, lengths: np.ndarray, size: int, features: np.ndarray, ends: np.ndarray, /
-) -> int: ...
+    letters: np.ndarray, lengths: np.ndarray, size: int, /
+) -> tuple[np.ndarray, np.ndarray]: ...
 def oov_add_up(
     features: np.ndarray,
     ends: np.ndarray,
