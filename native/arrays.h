@@ -93,9 +93,10 @@ class Numpy : public nb::object {
   static constexpr auto Name = nb::detail::const_name("numpy.ndarray");
 
   explicit Numpy(const auto& shape) {
+    static const nb::handle zeros = nb::object(nb::module_::import_("numpy").attr("zeros")).release();
     nb::list sizes;
     for (size_t size : shape) sizes.append(size);
-    nb::object::operator=(nb::module_::import_("numpy").attr("zeros")(sizes, type_name<T>()));
+    nb::object::operator=(zeros(sizes, type_name<T>().c_str()));
     data_ = nb::cast<nb::ndarray<T>>(*this).data();
   }
   T* data() const { return data_; }
