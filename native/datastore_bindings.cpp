@@ -242,12 +242,10 @@ class QuantizedLists {
 }  // namespace
 
 void bind_datastore(nb::module_& m) {
-  const auto arg = [](const char* name) { return nb::arg(name); };
+  using nb::arg;
   nb::class_<QuantizedLists>(m, "QuantizedLists", "Codes in inverted lists that are split as they grow.")
       .def(nb::init<const Arg<"mean", const float, 1>&, const Arg<"axes", const float, 2>&,
-                    const Arg<"steps", const float, 1>&, int64_t, int64_t, int64_t, int64_t>(),
-           arg("mean"), arg("axes"), arg("steps"), arg("split_every"), arg("candidates") = 8, arg("fewest") = 1024,
-           arg("stretches") = 1024)
+                    const Arg<"steps", const float, 1>&, int64_t, int64_t, int64_t, int64_t>())
       .def_prop_ro("entries", [](const QuantizedLists& self) { return self.lists.entries(); })
       .def_prop_ro("count", [](const QuantizedLists& self) { return self.lists.count(); })
       .def_prop_ro("bytes", [](const QuantizedLists& self) { return self.lists.bytes(); })

@@ -23,9 +23,10 @@ class QuantizedLists:
         axes: np.ndarray,
         steps: np.ndarray,
         split_every: int,
-        candidates: int = ...,
-        fewest: int = ...,
-        stretches: int = ...,
+        candidates: int,
+        fewest: int,
+        stretches: int,
+        /,
     ) -> None: ...
     @property
     def entries(self) -> int: ...
