@@ -159,7 +159,7 @@ def _merging(shards: int, k: int, rows: int = 1024) -> float:
     for _ in range(5):
         began = time.perf_counter()
         _native.merged_score(
-            *(*here, k, found, shards, len(words)), *(words, nobody, *Votes().settings)
+            *(*here, k, found, shards, len(words)), *(words, nobody, Votes().settings)
         )
         took.append((time.perf_counter() - began) / rows)
     # On a busy machine others come in between.

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 namespace unbounded {
 
@@ -84,21 +85,37 @@ struct Arg : Array<T, N> {
   explicit Arg(nb::handle object) : Array<T, N>(object, name.text) {}
 };
 
+// A new array of zeros for Python, made by numpy itself: of two types for whole numbers of 64 bits, which
+// checkers tell apart, nanobind's own arrays have the other.
 template <class T>
-using Numpy = nb::ndarray<nb::numpy, T>;
+class Numpy : public nb::object {
+ public:
+  static constexpr auto Name = nb::detail::const_name("numpy.ndarray");
 
-// A new numpy array of zeros that owns its memory.
+  explicit Numpy(const auto& shape) {
+    static const nb::handle zeros = nb::object(nb::module_::import_("numpy").attr("zeros")).release();
+    nb::list sizes;
+    for (size_t size : shape) sizes.append(size);
+    nb::object::operator=(zeros(sizes, type_name<T>().c_str()));
+    data_ = nb::cast<nb::ndarray<T>>(*this).data();
+  }
+  T* data() const { return data_; }
+
+ private:
+  T* data_;
+};
+
 template <class T, size_t N>
 Numpy<T> new_array(const size_t (&shape)[N]) {
-  size_t size = 1;
-  for (size_t each : shape) size *= each;
-  T* data = new T[size ? size : 1]();
-  return Numpy<T>(data, N, shape, nb::capsule(data, [](void* p) noexcept { delete[] static_cast<T*>(p); }));
+  return Numpy<T>(shape);
 }
 
-// The same array with the type that numpy itself gives to whole numbers of 64 bits; there are two
-// of that size, and checkers tell them apart.
-inline nb::object as_int64(const Numpy<int64_t>& array) { return nb::cast(array).attr("view")("int64"); }
+template <class T>
+Numpy<T> copied(const std::vector<T>& values) {
+  auto array = new_array<T>({values.size()});
+  std::copy(values.begin(), values.end(), array.data());
+  return array;
+}
 
 }  // namespace unbounded
 

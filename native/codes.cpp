@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "threads.h"
 
@@ -38,7 +37,7 @@ void Quantizer::encode(const float* along, uint32_t* code) const {
   float length = 0;
   for (int axis = 0; axis < kAxes; ++axis)
     code[axis / 8] |= level_of(along[axis], steps_[axis], 8, length) << shift_of(axis);
-  std::memcpy(code + kLength, &length, sizeof length);
+  code[kLength] = as_bits(length);
 }
 
 void Quantizer::encode_centroid(const float* along, uint32_t* code) const {
@@ -46,7 +45,7 @@ void Quantizer::encode_centroid(const float* along, uint32_t* code) const {
   float length = 0;
   for (int axis = 0; axis < kAxes; ++axis)
     code[axis / 4] |= level_of(along[axis], steps_[axis] / 16.0f, 128, length) << (8 * (axis % 4));
-  std::memcpy(code + kCentroidWords - 1, &length, sizeof length);
+  code[kCentroidWords - 1] = as_bits(length);
 }
 
 void Quantizer::quantize_query(const float* along, int8_t* query, float* offset, float* scale,

@@ -9,13 +9,6 @@ void require_as_many(size_t words, size_t entries, const char* of) {
   require(words == entries, to_string(words) + " words for " + to_string(entries) + of);
 }
 
-template <class Values>
-auto copied(const Values& values) {
-  auto array = new_array<typename Values::value_type>({values.size()});
-  std::copy(values.begin(), values.end(), array.data());
-  return array;
-}
-
 // Rows of `width` out of one vector.
 template <class T>
 Numpy<T> rows_of(const std::vector<T>& values, size_t width) {
@@ -88,7 +81,7 @@ class QuantizedLists {
       Search found(lists, coded, k, own_past, nullptr);
       if (k) found.neighbours(squared.data(), positions.data());
     }
-    return nb::make_tuple(squared, as_int64(positions));
+    return nb::make_tuple(squared, positions);
   }
 
   // Neighbours of each row in no order: distances and entries.
@@ -109,9 +102,8 @@ class QuantizedLists {
   // Each kernel's probability of each word just before it came; then add the keys. Where it is not to
   // `learn`, queries do not see each other, and nothing changes.
   Numpy<double> score(const Keys& keys, const Words& words, const Arg<"known_words", const int32_t, 1>& known,
-                      int64_t k, bool gaussian, float sharpness, float bandwidth, int kernels, const Trust& trust,
-                      bool learn) {
-    const Votes votes = votes_of(gaussian, sharpness, bandwidth, kernels, trust);
+                      int64_t k, const Voting& voting, bool learn) {
+    const Votes votes = votes_of(voting);
     const auto n = int64_t(keys.size());
     require_keys(keys);
     require_k(k);
@@ -143,8 +135,8 @@ class QuantizedLists {
     found["centroids"] = rows_of(lists.centroids, kCentroidChunkWords);
     found["next"] = copied(lists.next);
     found["heads"] = copied(lists.heads), found["tails"] = copied(lists.tails);
-    found["lengths"] = as_int64(copied(lists.lengths)), found["settled"] = as_int64(copied(lists.settled));
-    found["counts"] = as_int64(copied(std::vector<int64_t>{lists.count(), int64_t(taken), lists.free}));
+    found["lengths"] = copied(lists.lengths), found["settled"] = copied(lists.settled);
+    found["counts"] = copied(std::vector<int64_t>{lists.count(), int64_t(taken), lists.free});
     found["mean"] = copied(std::vector<float>(quantizer.mean(), quantizer.mean() + width()));
     found["steps"] = copied(std::vector<float>(quantizer.steps(), quantizer.steps() + kAxes));
     return found;
@@ -250,12 +242,10 @@ class QuantizedLists {
 }  // namespace
 
 void bind_datastore(nb::module_& m) {
-  const auto arg = [](const char* name) { return nb::arg(name); };
+  using nb::arg;
   nb::class_<QuantizedLists>(m, "QuantizedLists", "Codes in inverted lists that are split as they grow.")
       .def(nb::init<const Arg<"mean", const float, 1>&, const Arg<"axes", const float, 2>&,
-                    const Arg<"steps", const float, 1>&, int64_t, int64_t, int64_t, int64_t>(),
-           arg("mean"), arg("axes"), arg("steps"), arg("split_every"), arg("candidates") = 8, arg("fewest") = 1024,
-           arg("stretches") = 1024)
+                    const Arg<"steps", const float, 1>&, int64_t, int64_t, int64_t, int64_t>())
       .def_prop_ro("entries", [](const QuantizedLists& self) { return self.lists.entries(); })
       .def_prop_ro("count", [](const QuantizedLists& self) { return self.lists.count(); })
       .def_prop_ro("bytes", [](const QuantizedLists& self) { return self.lists.bytes(); })
@@ -264,8 +254,8 @@ void bind_datastore(nb::module_& m) {
       .def("retag", &QuantizedLists::retag)
       .def("search", &QuantizedLists::search, arg("queries"), arg("k"), arg("own_past") = false)
       .def("unordered", &QuantizedLists::unordered)
-      .def("score", &QuantizedLists::score, arg("keys"), arg("words"), arg("known_words"), arg("k"), arg("gaussian"),
-           arg("sharpness"), arg("bandwidth"), arg("kernels"), arg("trust"), arg("learn") = true)
+      .def("score", &QuantizedLists::score, arg("keys"), arg("words"), arg("known_words"), arg("k"), arg("votes"),
+           arg("learn") = true)
       .def("state", &QuantizedLists::state)
       .def("load", &QuantizedLists::load)
       .def("since", &QuantizedLists::since)

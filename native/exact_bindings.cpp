@@ -31,16 +31,16 @@ nb::tuple exact_search(const Queries& queries, const Keys& keys, const Bounds& l
     nb::gil_scoped_release release;
     exact.neighbours(size_t(k), squared.data(), numbers.data());
   }
-  return nb::make_tuple(squared, as_int64(numbers));
+  return nb::make_tuple(squared, numbers);
 }
 
 Numpy<double> exact_score(const Queries& queries, const Keys& keys, const Bounds& low, const Bounds& high, int64_t k,
-                          const Arg<"key_words", const int32_t, 1>& said, const Words& words, bool gaussian,
-                          float sharpness, float bandwidth, int kernels, const Trust& trust) {
+                          const Arg<"key_words", const int32_t, 1>& said, const Words& words,
+                          const Voting& voting) {
   const Exact exact = exact_of(queries, keys, low, high);
   require(said.size() == keys.size() && words.size() == queries.size(), "words are not one for each key and query");
   require_k(k);
-  const Votes votes = votes_of(gaussian, sharpness, bandwidth, kernels, trust);
+  const Votes votes = votes_of(voting);
   auto shares = new_array<double>({queries.size(), votes.columns()});
   nb::gil_scoped_release release;
   exact.score(size_t(k), votes, said.data(), words.data(), shares.data());
@@ -51,13 +51,13 @@ Numpy<double> exact_score(const Queries& queries, const Keys& keys, const Bounds
 // last is that votes.
 nb::tuple merged_score(const Queries& queries, const Keys& keys, const Bounds& low, const Bounds& high, int64_t k,
                        const nb::dict& found, int64_t parts, int64_t entries,
-                       const Arg<"known_words", const int32_t, 1>& known, const Words& words, bool gaussian,
-                       float sharpness, float bandwidth, int kernels, const Trust& trust) {
+                       const Arg<"known_words", const int32_t, 1>& known, const Words& words,
+                       const Voting& voting) {
   const Exact exact = exact_of(queries, keys, low, high);
   require(entries >= 0 && known.size() == size_t(entries) + keys.size() && words.size() == queries.size(),
           "words are not one for each entry, key and query");
   require_k(k);
-  const Votes votes = votes_of(gaussian, sharpness, bandwidth, kernels, trust);
+  const Votes votes = votes_of(voting);
   Elsewhere elsewhere{{}, parts, entries};
   for (const auto& [number, arrays] : found) {
     const auto which = nb::cast<int64_t>(number);
@@ -84,12 +84,11 @@ nb::tuple merged_score(const Queries& queries, const Keys& keys, const Bounds& l
 
 // What neighbours that were found elsewhere vote for; an infinite distance is nobody.
 Numpy<double> votes_for(const Squared& squared, const Arg<"words", const int64_t, 2>& words,
-                        const Arg<"targets", const int64_t, 1>& targets, bool gaussian, float sharpness,
-                        float bandwidth, int kernels, const Trust& trust) {
+                        const Arg<"targets", const int64_t, 1>& targets, const Voting& voting) {
   const size_t n = squared.size(), k = squared.size(1);
   require(words.shape() == squared.shape() && targets.size() == n,
           "words are not one for each neighbour, or targets for each row");
-  const Votes votes = votes_of(gaussian, sharpness, bandwidth, kernels, trust);
+  const Votes votes = votes_of(voting);
   auto shares = new_array<double>({n, votes.columns()});
   nb::gil_scoped_release release;
   std::vector<uint32_t> bits, places;
@@ -113,9 +112,8 @@ Numpy<double> votes_for(const Squared& squared, const Arg<"words", const int64_t
   return shares;
 }
 
-Numpy<double> mixed_weights(const Squared& squared, bool gaussian, float sharpness, float bandwidth, int kernels,
-                            const Trust& trust) {
-  const Votes votes = votes_of(gaussian, sharpness, bandwidth, kernels, trust);
+Numpy<double> mixed_weights(const Squared& squared, const Voting& voting) {
+  const Votes votes = votes_of(voting);
   require(votes.trust, "trust is needed, one number for each kernel");
   const size_t k = squared.size(1);
   auto mixed = new_array<double>({squared.size(), k});
@@ -125,19 +123,18 @@ Numpy<double> mixed_weights(const Squared& squared, bool gaussian, float sharpne
   return mixed;
 }
 
-// The word at each position, of which `oldest` is the first that is known; -1 where none is. Words
-// lie anywhere, and the loads do not wait for one another here.
-nb::object words_at(const Arg<"known", const int32_t, 1>& known, const Arg<"positions", const int64_t, 2>& positions,
-                    int64_t oldest) {
+// The word at each position; -1 where none is. Words lie anywhere, and the loads do not wait for one
+// another here.
+Numpy<int64_t> words_at(const Arg<"known", const int32_t, 1>& known, const Arg<"positions", const int64_t, 2>& positions) {
   auto found = new_array<int64_t>({positions.size(0), positions.size(1)});
   bool inside = true;
   for (size_t i = 0; i < positions.size(0) * positions.size(1); ++i) {
-    const bool there = size_t(positions[i] - oldest) < known.size();
+    const bool there = size_t(positions[i]) < known.size();
     inside &= there || positions[i] == -1;
-    found.data()[i] = there ? known[positions[i] - oldest] : -1;
+    found.data()[i] = there ? known[positions[i]] : -1;
   }
   require(inside, "a position is none of the known words'");
-  return as_int64(found);
+  return found;
 }
 
 }  // namespace

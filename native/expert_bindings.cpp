@@ -209,11 +209,9 @@ nb::tuple spelling_read(const Symbols& symbols, const Starts& starts, const Shut
     const auto needed = uint64_t(2 * (speller.counters[0] + speller.places(words.length(i))));
     if (news[i] && needed > speller.size) {
       uint64_t size = std::bit_ceil(needed);
-      // Numpy's own: what nanobind makes of 64-bit integers has another of numpy's types for them.
-      nb::object grown = nb::module_::import_("numpy").attr("zeros")(size, "uint64");
-      const Array<uint64_t, 1> room(grown, "grown");
-      move_slots(speller.slots, speller.size, room.data(), size);
-      speller.slots = room.data(), speller.size = size;
+      auto grown = new_array<uint64_t>({size});
+      move_slots(speller.slots, speller.size, grown.data(), size);
+      speller.slots = grown.data(), speller.size = size;
       slots = std::move(grown);
     }
     nb::gil_scoped_release release;

@@ -85,14 +85,8 @@ inline Floats about_rsqrt(Floats a) {
 }
 
 inline Doubles sqrt(Doubles a) {
-#if defined(__AVX512F__)
-  return _mm512_sqrt_pd(a);
-#elif defined(__AVX2__)
-  return _mm256_sqrt_pd(a);
-#else
   for (int i = 0; i < kDoubles; ++i) a[i] = __builtin_sqrt(a[i]);
   return a;
-#endif
 }
 
 // Halves are added to each other until one number is left.

@@ -29,22 +29,15 @@ constexpr int kParts = kRateLanes / kDoubles;
 int64_t online(const double* table, int64_t rows, int64_t experts, double* by_rate, double* trusts,
                double* prob, double* weights, double* room) {
   const Doubles zero = {}, one = zero + 1.0;
-  Doubles rate[kParts], flow[kParts], trust[kParts];
-  double lanes[3][kRateLanes] = {};
-  for (int r = 0; r < kRates; ++r) {
-    lanes[0][r] = 1.0 / double(int64_t(4) << r);
-    lanes[1][r] = kShare / kRates;
-    lanes[2][r] = trusts[r];
-  }
   // Expert by expert with all rates beside each other; lanes without a rate learn nothing.
+  Doubles rate[kParts] = {}, flow[kParts] = {}, trust[kParts] = {};
+  for (int r = 0; r < kRates; ++r) {
+    const int k = r / kDoubles, lane = r % kDoubles;
+    rate[k][lane] = 1.0 / double(int64_t(4) << r), flow[k][lane] = kShare / kRates, trust[k][lane] = trusts[r];
+  }
   for (int64_t i = 0; i < experts; ++i)
     for (int r = 0; r < kRateLanes; ++r)
       room[i * kRateLanes + r] = r < kRates ? by_rate[r * experts + i] : 1.0;
-  for (int k = 0; k < kParts; ++k) {
-    rate[k] = load<Doubles>(lanes[0] + k * kDoubles);
-    flow[k] = load<Doubles>(lanes[1] + k * kDoubles);
-    trust[k] = load<Doubles>(lanes[2] + k * kDoubles);
-  }
   int64_t t = 0;
   for (; t < rows; ++t) {
     const double* row = table + t * experts;

@@ -27,6 +27,12 @@ void require_width(size_t found, size_t needed, const std::string& name) {
   require(found == needed, name + " are " + to_string(found) + " wide; the weights take " + to_string(needed));
 }
 
+void require_lengths(const Array<const int64_t, 1>& lengths, size_t all, const char* otherwise) {
+  for (size_t i = 0; i < lengths.size(); all -= lengths[i++])
+    require(lengths[i] >= 0 && size_t(lengths[i]) <= all, otherwise);
+  require(all == 0, otherwise);
+}
+
 Numpy<float> multiply(const Linear& linear, const Arg<"rows", const float, 2>& x) {
   require_width(x.size(1), linear.in(), "rows");
   auto y = new_array<float>({x.size(0), linear.out()});
@@ -54,10 +60,7 @@ Numpy<float> advance(const Cell& cell, const Arg<"vectors", const float, 2>& vec
   for (size_t i = 0; i < place.size(); ++i)
     if (place[i] < 0 || size_t(place[i]) >= vectors.size(0))
       require(false, "place " + to_string(place[i]) + " is none of " + to_string(vectors.size(0)) + " vectors");
-  size_t left = place.size();
-  for (size_t i = 0; i < lengths.size(); left -= lengths[i++])
-    require(lengths[i] >= 0 && size_t(lengths[i]) <= left, "lengths are not those of the words");
-  require(left == 0, "lengths are not those of the words");
+  require_lengths(lengths, place.size(), "lengths are not those of the words");
   require(state.size(0) == cell.parts() && state.size(1) == lengths.size() && state.size(2) == cell.units(),
           "state is not one of this cell: parts, streams, units");
   auto hidden = new_array<float>({place.size(), cell.units()});
@@ -172,7 +175,7 @@ std::pair<Numpy<double>, size_t> adapted_shares(
   nb::gil_scoped_release release;
   const AdaptedHead head{directions, columns, change.data(), sums.data(), slope.data()};
   waiting = head.score(odds.data(), column.data(), signals.data(), rows, waiting, every, rate, calm, shares.data());
-  return {shares, waiting};
+  return {std::move(shares), waiting};
 }
 
 Numpy<float> lstm_backward(const Arg<"gates", const float, 2>& gates, const Arg<"cell", const float, 1>& before,
@@ -189,21 +192,20 @@ Numpy<float> lstm_backward(const Arg<"gates", const float, 2>& gates, const Arg<
   return slopes;
 }
 
-int64_t features(const Arg<"letters", const uint32_t, 1>& letters, const Arg<"lengths", const int64_t, 1>& lengths,
-                 int64_t size, const Arg<"features", int64_t, 1>& found, const Arg<"ends", int64_t, 1>& ends) {
-  auto left = int64_t(letters.size());
-  for (size_t i = 0; i < lengths.size(); left -= lengths[i++])
-    require(lengths[i] >= 0 && lengths[i] <= left, "lengths that are not those of all letters");
-  require(left == 0, "lengths that are not those of all letters");
-  require(size > 0 && ends.size() == lengths.size() &&
-              found.size() >= most_oov_features(letters.size(), lengths.size()),
-          "no room for all features; 2 for each letter and 12 for each word are needed");
-  nb::gil_scoped_release release;
-  int64_t used = 0;
-  const uint32_t* word = letters.data();
-  for (size_t i = 0; i < lengths.size(); word += lengths[i++])
-    ends[i] = used += oov_features(word, lengths[i], uint64_t(size), found.data() + used);
-  return used;
+nb::tuple features(const Arg<"letters", const uint32_t, 1>& letters, const Arg<"lengths", const int64_t, 1>& lengths,
+                   int64_t size) {
+  require_lengths(lengths, letters.size(), "lengths that are not those of all letters");
+  require(size > 0, "no features for the words to have");
+  std::vector<int64_t> found, ends;
+  {
+    nb::gil_scoped_release release;
+    const uint32_t* word = letters.data();
+    for (size_t i = 0; i < lengths.size(); word += lengths[i++]) {
+      oov_features(word, lengths[i], uint64_t(size), found);
+      ends.push_back(int64_t(found.size()));
+    }
+  }
+  return nb::make_tuple(copied(found), copied(ends));
 }
 
 // The features of words, each of `size`.

@@ -21,22 +21,45 @@ constexpr int ROWS = 6, WIDE = 4, APART = 4, STREAMS = 4;
 constexpr int ROWS = 6, WIDE = 2, APART = 2, STREAMS = 2;
 #endif
 
-// R rows by WIDE vectors of one panel, all sums in registers.
+constexpr std::integral_constant<size_t, LANES> WHOLE;
+
+// All or the first of a vector, with what does no harm behind them.
+inline V some(const float* from, size_t many, float otherwise) {
+  if (many >= LANES) return load(from);
+  V v = all(otherwise);
+  std::memcpy(&v, from, many * sizeof(float));
+  return v;
+}
+
+inline void put(float* to, V v, size_t many) {
+  if (many >= LANES) return store(to, v);
+  std::memcpy(to, &v, many * sizeof(float));
+}
+
+inline size_t at_most_a_vector(size_t many) { return many < LANES ? many : LANES; }
+
+// Adds a(row, k) * b(k) for all k to the sums of R rows by C vectors, which stay in registers.
+template <int R, int C>
+inline void add_products(V (&sums)[R][C], size_t many, const float* a, size_t row, size_t k_of_a, auto b) {
+  for (size_t k = 0; k < many; ++k) {
+    V right[C];
+    for (int c = 0; c < C; ++c) right[c] = b(k, c);
+#pragma GCC unroll 12
+    for (int r = 0; r < R; ++r) {
+      const V left = all(a[r * row + k * k_of_a]);
+      for (int c = 0; c < C; ++c) sums[r][c] = fma(left, right[c], sums[r][c]);
+    }
+  }
+}
+
+// R rows by WIDE vectors of one panel.
 template <int R>
 void tile(const float* w, const float* bias, size_t in, const float* x, size_t x_stride, float* y,
           size_t y_stride) {
   V sums[R][WIDE];
   for (int r = 0; r < R; ++r)
     for (int c = 0; c < WIDE; ++c) sums[r][c] = load(bias + c * LANES);
-  for (size_t k = 0; k < in; ++k) {
-    V b[WIDE];
-    for (int c = 0; c < WIDE; ++c) b[c] = load(w + k * PANEL + c * LANES);
-#pragma GCC unroll 12
-    for (int r = 0; r < R; ++r) {
-      const V a = all(x[r * x_stride + k]);
-      for (int c = 0; c < WIDE; ++c) sums[r][c] = fma(a, b[c], sums[r][c]);
-    }
-  }
+  add_products(sums, in, x, x_stride, 1, [&](size_t k, int c) { return load(w + k * PANEL + c * LANES); });
   for (int r = 0; r < R; ++r)
     for (int c = 0; c < WIDE; ++c) store(y + r * y_stride + c * LANES, sums[r][c]);
 }
@@ -107,20 +130,12 @@ void multiply_back(const Weights& weights, size_t first, size_t last, const floa
   for (; k < last; ++k) some_inputs.template operator()<1>(k);
 }
 
-// The slope of K inputs by WIDE vectors of outputs, all sums in registers; adds up its squares.
+// The slope of K inputs by WIDE vectors of outputs; adds up its squares.
 template <int K>
 void slope_tile(const float* errors, size_t stride, const float* x, size_t x_stride, size_t rows,
                 float* slope, V* squares) {
   V sums[K][WIDE] = {};
-  for (size_t r = 0; r < rows; ++r) {
-    V e[WIDE];
-    for (int c = 0; c < WIDE; ++c) e[c] = load(errors + r * stride + c * LANES);
-#pragma GCC unroll 12
-    for (int k = 0; k < K; ++k) {
-      const V a = all(x[r * x_stride + k]);
-      for (int c = 0; c < WIDE; ++c) sums[k][c] = fma(a, e[c], sums[k][c]);
-    }
-  }
+  add_products(sums, rows, x, 1, x_stride, [&](size_t r, int c) { return load(errors + r * stride + c * LANES); });
   for (int k = 0; k < K; ++k)
     for (int c = 0; c < WIDE; ++c) {
       store(slope + k * PANEL + c * LANES, sums[k][c]);
@@ -179,7 +194,7 @@ void units_step(const float* weights, const float* bias, size_t units, size_t pa
     for (int u = 0; u < U; ++u) {
       const size_t at = place + u * LANES;
       if (at >= units) break;
-      const size_t many = units - at < LANES ? units - at : LANES;
+      const size_t many = at_most_a_vector(units - at);
       auto in = [&](int g) { return load(input + g * UNITS + u * LANES); };
       V out;
       if constexpr (kind == Kind::lstm) {
@@ -188,15 +203,14 @@ void units_step(const float* weights, const float* bias, size_t units, size_t pa
         store(streams[r].cell + at, cell);
         out = sigmoid(in(3) + sums[r][3][u]) * tanh(cell);
       } else if constexpr (kind == Kind::gru) {
-        V before{};
-        std::memcpy(&before, streams[r].before + at, many * sizeof(float));
+        const V before = some(streams[r].before + at, many, 0.0f);
         const V reset = sigmoid(in(0) + sums[r][0][u]), keep = sigmoid(in(1) + sums[r][1][u]);
         const V fresh = tanh(fma(reset, sums[r][2][u], in(2)));
         out = fma(keep, before - fresh, fresh);
       } else {
         out = tanh(in(0) + sums[r][0][u]);
       }
-      std::memcpy(streams[r].after + at, &out, many * sizeof(float));
+      put(streams[r].after + at, out, many);
     }
   }
 }
@@ -220,13 +234,6 @@ void step(Kind kind, const float* weights, const float* bias, size_t units, size
     case Kind::gru: return cell_step<Kind::gru>(weights, bias, units, panel, streams, count);
     case Kind::elman: return cell_step<Kind::elman>(weights, bias, units, panel, streams, count);
   }
-}
-
-// The last few of a row, with what does no harm behind them.
-inline V some(const float* from, size_t many, float otherwise) {
-  V v = all(otherwise);
-  std::memcpy(&v, from, many * sizeof(float));
-  return v;
 }
 
 void odds(float* logits, size_t columns, float& top, float& sum) {
@@ -253,65 +260,49 @@ float move(const float* odds, const float* signals, const float* change, size_t 
            size_t columns, float* moved) {
   V totals{};
   float ends = 0.0f;
-  constexpr size_t MANY = 8;
+  auto part = [&]<int MANY>(size_t c, auto many) {
+    V sums[1][MANY] = {};
+    add_products(sums, directions, signals, 0, 1,
+                 [&](size_t d, int i) { return some(change + d * columns + c + i * LANES, many, 0.0f); });
+    for (int i = 0; i < MANY; ++i) {
+      const V limited = max(min(sums[0][i], all(LIMIT)), all(-LIMIT));
+      const V e = exp(limited) * some(odds + c + i * LANES, many, 0.0f);
+      put(moved + c + i * LANES, e, many);
+      if (MANY > 1) totals += e;
+      for (size_t lane = 0; MANY == 1 && lane < many; ++lane) ends += e[lane];
+    }
+  };
+  constexpr int MANY = 8;
   size_t c = 0;
-  for (; c + MANY * LANES <= columns; c += MANY * LANES) {
-    V sums[MANY] = {};
-    for (size_t d = 0; d < directions; ++d) {
-      const V a = all(signals[d]);
-      for (size_t i = 0; i < MANY; ++i)
-        sums[i] = fma(a, load(change + d * columns + c + i * LANES), sums[i]);
-    }
-    for (size_t i = 0; i < MANY; ++i) {
-      const V limited = max(min(sums[i], all(LIMIT)), all(-LIMIT));
-      const V e = exp(limited) * load(odds + c + i * LANES);
-      store(moved + c + i * LANES, e);
-      totals += e;
-    }
-  }
-  for (; c < columns; c += LANES) {
-    const size_t many = columns - c < LANES ? columns - c : LANES;
-    V sums{};
-    for (size_t d = 0; d < directions; ++d)
-      sums = fma(all(signals[d]), some(change + d * columns + c, many, 0.0f), sums);
-    const V limited = max(min(sums, all(LIMIT)), all(-LIMIT));
-    const V e = exp(limited) * some(odds + c, many, 0.0f);
-    std::memcpy(moved + c, &e, many * sizeof(float));
-    for (size_t i = 0; i < many; ++i) ends += e[i];
-  }
+  for (; c + MANY * LANES <= columns; c += MANY * LANES) part.template operator()<MANY>(c, WHOLE);
+  for (; c < columns; c += LANES) part.template operator()<1>(c, at_most_a_vector(columns - c));
   return sum(totals) + ends;
 }
 
-// D directions of one vector of columns, the sums in registers.
-template <int D, bool WHOLE>
-void learn_some(const float* errors, const float* signals, size_t rows, size_t directions,
-                size_t columns, size_t many, float* slope) {
-  auto get = [&](const float* from) { return WHOLE ? load(from) : some(from, many, 0.0f); };
-  V sums[D];
-  for (int d = 0; d < D; ++d) sums[d] = get(slope + d * columns);
-  for (size_t r = 0; r < rows; ++r) {
-    const V e = get(errors + r * columns);
-    for (int d = 0; d < D; ++d) sums[d] = fma(all(signals[r * directions + d]), e, sums[d]);
-  }
-  for (int d = 0; d < D; ++d) std::memcpy(slope + d * columns, &sums[d], many * sizeof(float));
+// D directions of a vector of columns, or of fewer.
+template <int D>
+inline void learn_some(const float* errors, const float* signals, size_t rows, size_t directions,
+                       size_t columns, auto many, float* slope) {
+  V sums[D][1];
+  for (int d = 0; d < D; ++d) sums[d][0] = some(slope + d * columns, many, 0.0f);
+  add_products(sums, rows, signals, 1, directions,
+               [&](size_t r, int) { return some(errors + r * columns, many, 0.0f); });
+  for (int d = 0; d < D; ++d) put(slope + d * columns, sums[d][0], many);
 }
 
 void learn(const float* errors, const float* signals, size_t rows, size_t directions,
            size_t columns, size_t first, size_t last, float* slope) {
   constexpr int MANY = 11;
-  auto part = [&]<int D>(size_t c, size_t d) {
-    const size_t many = last - c;
-    float* place = slope + d * columns + c;
-    if (many >= LANES)
-      learn_some<D, true>(errors + c, signals + d, rows, directions, columns, LANES, place);
-    else
-      learn_some<D, false>(errors + c, signals + d, rows, directions, columns, many, place);
-  };
-  for (size_t c = first; c < last; c += LANES) {
+  auto part = [&](size_t c, auto many) {
     size_t d = 0;
-    for (; d + MANY <= directions; d += MANY) part.template operator()<MANY>(c, d);
-    for (; d < directions; ++d) part.template operator()<1>(c, d);
-  }
+    for (; d + MANY <= directions; d += MANY)
+      learn_some<MANY>(errors + c, signals + d, rows, directions, columns, many, slope + d * columns + c);
+    for (; d < directions; ++d)
+      learn_some<1>(errors + c, signals + d, rows, directions, columns, many, slope + d * columns + c);
+  };
+  size_t c = first;
+  for (; c + LANES <= last; c += LANES) part(c, WHOLE);
+  if (c < last) part(c, last - c);
 }
 
 void adagrad(float* change, float* sums, float* slope, size_t first, size_t last, float share,
@@ -338,9 +329,9 @@ void lstm_backward(const float* gates, float* cells, const float* slope, const f
     const float* gate = gates + t * 4 * units;
     float* out = slopes + t * 4 * units;
     for (size_t j = 0; j < units; j += LANES) {
-      const size_t many = units - j < LANES ? units - j : LANES;
+      const size_t many = at_most_a_vector(units - j);
       auto at = [&](const float* from) { return some(from + j, many, 0.0f); };
-      auto put = [&](float* to, V v) { std::memcpy(to + j, &v, many * sizeof(float)); };
+      auto put = [&](float* to, V v) { ISA::put(to + j, v, many); };
       const V enter = at(gate), keep = at(gate + units), fresh = at(gate + 2 * units);
       const V show = at(gate + 3 * units), before = at(cells + t * units);
       const V shown = tanh(at(cells + (t + 1) * units));

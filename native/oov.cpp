@@ -9,7 +9,8 @@ namespace unbounded {
 namespace {
 
 enum Feature : uint64_t { prefix = 1, suffix, run, shape, length, digits };
-constexpr int64_t kLongest = 12;
+// Letters that count as prefixes and suffixes, and up to where letters and digits are counted.
+constexpr int64_t kPrefixes = 4, kSuffixes = 5, kLongest = 12;
 constexpr uint32_t kEdge = 0;
 
 uint64_t mix(uint64_t key, uint64_t letter) {
@@ -28,9 +29,8 @@ uint32_t class_of(uint32_t letter) {
 
 }  // namespace
 
-int64_t oov_features(const uint32_t* word, int64_t n, uint64_t size, int64_t* out) {
-  int64_t used = 0;
-  const auto add = [&](uint64_t key) { out[used++] = int64_t(key % size); };
+void oov_features(const uint32_t* word, int64_t n, uint64_t size, std::vector<int64_t>& found) {
+  const auto add = [&](uint64_t key) { found.push_back(int64_t(key % size)); };
   uint64_t key = mix(prefix, 0);
   for (int64_t i = 0; i < std::min(kPrefixes, n); ++i) add(key = mix(key, word[i]));
   key = mix(suffix, 0);
@@ -41,16 +41,15 @@ int64_t oov_features(const uint32_t* word, int64_t n, uint64_t size, int64_t* ou
       for (int64_t i = first; i < first + many; ++i) key = mix(key, i >= 0 && i < n ? word[i] : kEdge);
       add(key);
     }
-  int64_t found = 0;
+  int64_t numbers = 0;
   key = mix(shape, 0);
   for (int64_t i = 0; i < n; ++i) {
-    found += is_digit(word[i]);
+    numbers += is_digit(word[i]);
     if (!i || class_of(word[i]) != class_of(word[i - 1])) key = mix(key, class_of(word[i]));
   }
   add(key);
   add(mix(mix(length, 0), std::min(n, kLongest)));
-  add(mix(mix(digits, 0), std::min(found, kLongest)));
-  return used;
+  add(mix(mix(digits, 0), std::min(numbers, kLongest)));
 }
 
 void OovWords::add_up(const double* weights, const double* vectors, size_t size, size_t width, double* squares,

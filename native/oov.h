@@ -3,20 +3,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace unbounded {
 
-// Letters that count as prefixes and suffixes.
-constexpr int64_t kPrefixes = 4, kSuffixes = 5;
-
-// A word of n letters has at most 2 n - 1 runs of three and four with its two edges, and shape,
-// length and number of digits.
-constexpr size_t most_oov_features(size_t letters, size_t words) {
-  return 2 * letters + (kPrefixes + kSuffixes + 3) * words;
-}
-
-// Hashes what is to be seen of a word into one of `size` features each; how many there are.
-int64_t oov_features(const uint32_t* word, int64_t n, uint64_t size, int64_t* out);
+// Hashes what is to be seen of a word of n letters into one of `size` features each.
+void oov_features(const uint32_t* word, int64_t n, uint64_t size, std::vector<int64_t>& found);
 
 // The features of each word, one word after another, and where each word's end.
 struct OovWords {

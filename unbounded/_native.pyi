@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+_Voting = tuple[bool, float, float, int, np.ndarray]
 _Tree = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, int, int]
 
 def isa() -> str: ...
@@ -22,9 +23,10 @@ class QuantizedLists:
         axes: np.ndarray,
         steps: np.ndarray,
         split_every: int,
-        candidates: int = ...,
-        fewest: int = ...,
-        stretches: int = ...,
+        candidates: int,
+        fewest: int,
+        stretches: int,
+        /,
     ) -> None: ...
     @property
     def entries(self) -> int: ...
@@ -46,11 +48,7 @@ class QuantizedLists:
         words: np.ndarray,
         known_words: np.ndarray,
         k: int,
-        gaussian: bool,
-        sharpness: float,
-        bandwidth: float,
-        kernels: int,
-        trust: np.ndarray,
+        votes: _Voting,
         learn: bool = True,
     ) -> np.ndarray: ...
     def state(self) -> dict[str, np.ndarray]: ...
@@ -60,12 +58,7 @@ class QuantizedLists:
     def encoded(self, keys: np.ndarray, /) -> tuple[np.ndarray, ...]: ...
 
 def exact_search(
-    queries: np.ndarray,
-    keys: np.ndarray,
-    low: np.ndarray,
-    high: np.ndarray,
-    k: int,
-    /,
+    queries: np.ndarray, keys: np.ndarray, low: np.ndarray, high: np.ndarray, k: int, /
 ) -> tuple[np.ndarray, np.ndarray]: ...
 def exact_score(
     queries: np.ndarray,
@@ -75,23 +68,11 @@ def exact_score(
     k: int,
     key_words: np.ndarray,
     words: np.ndarray,
-    gaussian: bool,
-    sharpness: float,
-    bandwidth: float,
-    kernels: int,
-    trust: np.ndarray,
+    votes: _Voting,
     /,
 ) -> np.ndarray: ...
 def count_votes(
-    squared: np.ndarray,
-    words: np.ndarray,
-    targets: np.ndarray,
-    gaussian: bool,
-    sharpness: float,
-    bandwidth: float,
-    kernels: int,
-    trust: np.ndarray,
-    /,
+    squared: np.ndarray, words: np.ndarray, targets: np.ndarray, votes: _Voting, /
 ) -> np.ndarray: ...
 def merged_score(
     queries: np.ndarray,
@@ -104,31 +85,17 @@ def merged_score(
     entries: int,
     known_words: np.ndarray,
     words: np.ndarray,
-    gaussian: bool,
-    sharpness: float,
-    bandwidth: float,
-    kernels: int,
-    trust: np.ndarray,
+    votes: _Voting,
     /,
 ) -> tuple[np.ndarray, np.ndarray]: ...
 def mixture_online(
-    table: np.ndarray,
-    by_rate: np.ndarray,
-    trust: np.ndarray,
-    /,
+    table: np.ndarray, by_rate: np.ndarray, trust: np.ndarray, /
 ) -> tuple[np.ndarray, np.ndarray, int]: ...
 def mixture_gate(
-    table: np.ndarray,
-    context: np.ndarray,
-    plain: np.ndarray,
-    gate: tuple[np.ndarray, ...],
-    /,
+    table: np.ndarray, context: np.ndarray, plain: np.ndarray, gate: tuple[np.ndarray, ...], /
 ) -> tuple[np.ndarray, np.ndarray]: ...
 def mixture_weigh(
-    context: np.ndarray,
-    plain: np.ndarray,
-    gate: tuple[np.ndarray, ...],
-    /,
+    context: np.ndarray, plain: np.ndarray, gate: tuple[np.ndarray, ...], /
 ) -> np.ndarray: ...
 def ngram_chain(nodes: np.ndarray, /) -> np.ndarray: ...
 def ngram_check(heads: np.ndarray, nodes: np.ndarray, counts: np.ndarray, /) -> None: ...
@@ -139,13 +106,8 @@ def ngram_read(
     words: np.ndarray, size: int, tree: _Tree, probs: np.ndarray, /
 ) -> tuple[int, int]: ...
 def oov_features(
-    letters: np.ndarray,
-    lengths: np.ndarray,
-    size: int,
-    features: np.ndarray,
-    ends: np.ndarray,
-    /,
-) -> int: ...
+    letters: np.ndarray, lengths: np.ndarray, size: int, /
+) -> tuple[np.ndarray, np.ndarray]: ...
 def oov_add_up(
     features: np.ndarray,
     ends: np.ndarray,
@@ -156,11 +118,7 @@ def oov_add_up(
     /,
 ) -> None: ...
 def oov_look_up(
-    features: np.ndarray,
-    ends: np.ndarray,
-    weights: np.ndarray,
-    out: np.ndarray,
-    /,
+    features: np.ndarray, ends: np.ndarray, weights: np.ndarray, out: np.ndarray, /
 ) -> None: ...
 def spelling_ask(
     symbols: np.ndarray,
@@ -195,21 +153,12 @@ class Cell:
         /,
     ) -> None: ...
     def advance(
-        self,
-        vectors: np.ndarray,
-        place: np.ndarray,
-        lengths: np.ndarray,
-        state: np.ndarray,
-        /,
+        self, vectors: np.ndarray, place: np.ndarray, lengths: np.ndarray, state: np.ndarray, /
     ) -> np.ndarray: ...
 
 class AdaptiveSoftmax:
     def __init__(
-        self,
-        head: np.ndarray,
-        tails: Sequence[np.ndarray],
-        cutoffs: Sequence[int],
-        /,
+        self, head: np.ndarray, tails: Sequence[np.ndarray], cutoffs: Sequence[int], /
     ) -> None: ...
     def score(
         self, states: np.ndarray, words: np.ndarray, odds: bool = False
@@ -237,11 +186,7 @@ class DynamicHead:
     def load(self, layer: int, weight: np.ndarray, sums: np.ndarray, /) -> None: ...
 
 def lstm_backward(
-    gates: np.ndarray,
-    cell: np.ndarray,
-    slope: np.ndarray,
-    inner: np.ndarray,
-    /,
+    gates: np.ndarray, cell: np.ndarray, slope: np.ndarray, inner: np.ndarray, /
 ) -> np.ndarray: ...
 def adapted_shares(
     odds: np.ndarray,
@@ -256,13 +201,5 @@ def adapted_shares(
     calm: float,
     /,
 ) -> tuple[np.ndarray, int]: ...
-def words_at(known: np.ndarray, positions: np.ndarray, oldest: int, /) -> np.ndarray: ...
-def mixed_weights(
-    squared: np.ndarray,
-    gaussian: bool,
-    sharpness: float,
-    bandwidth: float,
-    kernels: int,
-    trust: np.ndarray,
-    /,
-) -> np.ndarray: ...
+def words_at(known: np.ndarray, positions: np.ndarray, /) -> np.ndarray: ...
+def mixed_weights(squared: np.ndarray, votes: _Voting, /) -> np.ndarray: ...

@@ -290,12 +290,11 @@ Result spelling(size_t) {
 Result oov(size_t) {
   constexpr size_t kSize = 40, kWidth = 7;
   Random random;
-  std::vector<int64_t> features(200), ends;
-  int64_t used = 0;
+  std::vector<int64_t> features, ends;
   for (const char* word : {"a", "Zorble", "caf\xE9", "3,141"}) {
     const std::vector<uint32_t> letters(word, word + std::strlen(word));
-    used += oov_features(letters.data(), int64_t(letters.size()), kSize, features.data() + used);
-    ends.push_back(used);
+    oov_features(letters.data(), int64_t(letters.size()), kSize, features);
+    ends.push_back(int64_t(features.size()));
   }
   const OovWords words{features.data(), ends.data(), ends.size()};
   const std::vector<double> weights{1.0, 0.5, 0.0, 2.0};

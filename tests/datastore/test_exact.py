@@ -88,7 +88,7 @@ def test_votes_are_those_of_the_definition(
     high = np.maximum(low, rng.integers(0, m + 1, 9))
     votes = Votes(gaussian, 4.0, bandwidth, 3)
     shares = _native.exact_score(
-        queries, keys, low, high, k, words.astype(np.int32), targets, *votes.settings
+        queries, keys, low, high, k, words.astype(np.int32), targets, votes.settings
     )
     squared, numbers = _native.exact_search(queries, keys, low, high, k)
     found = np.where(numbers < 0, -1, words[numbers] if m else -1)
@@ -114,7 +114,7 @@ def test_arrays_that_do_not_fit_are_refused_in_one_line() -> None:
         lambda: _native.exact_search(rows, rows, none - 1, none, 1),
         lambda: _native.exact_search(rows, rows, none, none, -1),
         lambda: _native.exact_score(
-            rows, rows, none, none, 1, np.zeros(2, np.int32), none, *Votes().settings
+            rows, rows, none, none, 1, np.zeros(2, np.int32), none, Votes().settings
         ),
         lambda: Votes(sharpness=-1.0).count(rows, np.zeros((3, 4), np.int64), none),
         lambda: Votes(kernels=9).count(rows, np.zeros((3, 4), np.int64), none),

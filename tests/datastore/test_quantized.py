@@ -221,7 +221,7 @@ def test_votes_are_those_of_the_neighbors_that_a_search_finds(votes: Votes) -> N
     keys = states(400, seed=4)
     found, positions = lists.search(keys, 60, own_past=True)
     expected = votes.count(found, words[positions], words[1500:])
-    shares = lists.score(keys, words[1500:], words[:1500].astype(np.int32), 60, *votes.settings)
+    shares = lists.score(keys, words[1500:], words[:1500].astype(np.int32), 60, votes.settings)
     np.testing.assert_allclose(shares, expected, rtol=1e-12)
     assert lists.entries == 1900
     assert 0 < shares.mean() < 1
@@ -350,8 +350,8 @@ def test_arrays_that_do_not_fit_are_refused_in_one_line() -> None:
         lambda: lists.add(np.full((3, 6), np.nan, np.float32), words),
         lambda: lists.search(states(3), 0),
         lambda: lists.search("no array", 3),  # type: ignore[arg-type]
-        lambda: lists.score(states(3), words, none, 3, *Votes().settings),
-        lambda: lists.score(states(200), np.zeros(200, np.int64), none, 3, *Votes().settings),
+        lambda: lists.score(states(3), words, none, 3, Votes().settings),
+        lambda: lists.score(states(200), np.zeros(200, np.int64), none, 3, Votes().settings),
         lambda: lists.grow(np.zeros((1, 17), np.uint32), np.array([9999], np.int32)),
         lambda: lists.retag(none),
         lambda: fitted(SAMPLE, 0),

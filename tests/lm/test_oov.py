@@ -135,12 +135,12 @@ def test_features_and_vectors_that_do_not_fit_are_refused() -> None:
     for (a, b, c, d), complaint in wrong_arrays:
         with pytest.raises(ValueError, match=complaint):
             _native.oov_look_up(a, b, c, d)
-    letters, lengths = np.zeros(5, np.uint32), np.array([2, 3])
+    letters = np.zeros(5, np.uint32)
     for wrong in (np.array([2, 4]), np.array([2, 2]), np.array([-1, 6])):
         with pytest.raises(ValueError, match="not those of all letters"):
-            _native.oov_features(letters, wrong, 10, np.empty(34, np.int64), np.empty(2, np.int64))
-    with pytest.raises(ValueError, match="no room"):
-        _native.oov_features(letters, lengths, 10, np.empty(33, np.int64), np.empty(2, np.int64))
+            _native.oov_features(letters, wrong, 10)
+    with pytest.raises(ValueError, match="no features"):
+        _native.oov_features(letters, np.array([2, 3]), 0)
 
 
 def online(vocabulary: Vocabulary) -> OnlineModel:

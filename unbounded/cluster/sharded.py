@@ -145,7 +145,7 @@ class Sharded(Remote):
             recent = self._recent.search_block(keys[rows], words[rows], k)
             nearest = self._nearest(asked, recent)
             self._add(keys[rows], words[rows])
-            there = words_at(self.words, nearest.positions, 0)
+            there = words_at(self.words, nearest.positions)
             found.append(replace(nearest, words=there))
             self._hand_on()
         return stacked(found)
@@ -207,7 +207,7 @@ class Sharded(Remote):
         recent = self._recent.search(queries, k)
         asked = self._ask(checked_keys(queries, self._width), k, self._handed)
         found = self._nearest(asked, recent)
-        return replace(found, words=words_at(self.words, found.positions, 0))
+        return replace(found, words=words_at(self.words, found.positions))
 
     def vote(self, queries: Hidden, words: Ids, k: int, votes: Votes) -> Table:
         """Each kernel's share of the votes of all pairs for one word a query; changes nothing."""
@@ -238,7 +238,7 @@ class Sharded(Remote):
             there = {shard: each[:2] for shard, each in found.items()}
             shares, far = _native.merged_score(
                 *(*here, asked.k, there, len(self._shards), asked.entries),
-                *(self.words, words[rows], *votes.settings),
+                *(self.words, words[rows], votes.settings),
             )
             return (shares,), far
 

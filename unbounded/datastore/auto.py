@@ -21,6 +21,8 @@ thousandth, and a search takes half as long again (docs/log.md)."""
 FEWEST = 1024
 """Entries looked at for however few neighbors: one list alone often misses the very nearest."""
 
+_STRETCHES = 1024
+
 # The step of the uniform quantizer with 16 levels that is best for a Gaussian, in deviations.
 _STEP = 0.335
 
@@ -74,7 +76,7 @@ def fitted(
     *,
     candidates: int = CANDIDATES,
     fewest: int = FEWEST,
-    stretches: int = 1024,
+    stretches: int = _STRETCHES,
 ) -> QuantizedLists:
     """Empty lists, for codes along the axes on which the sample varies most.
 
@@ -101,7 +103,8 @@ def restored(state: Arrays, split_every: int, candidates: int = CANDIDATES) -> Q
     """The lists that wrote the state, whose codes are kept where they lie."""
     arrays = {name: np.require(array, requirements=["C", "W"]) for name, array in state.items()}
     lists = QuantizedLists(
-        arrays["mean"], arrays["axes"], arrays["steps"], split_every, candidates, FEWEST
+        *(arrays["mean"], arrays["axes"], arrays["steps"]),
+        *(split_every, candidates, FEWEST, _STRETCHES),
     )
     lists.load(arrays)
     return lists

@@ -95,7 +95,7 @@ class Coded(Datastore):
             return self._flat.search(queries, k)
         queries = checked_keys(queries, self.width, "queries")
         squared, positions = self._codes.search(queries, checked_k(k))
-        return Neighbors(squared, words_at(self.words, positions, 0), positions)
+        return Neighbors(squared, words_at(self.words, positions), positions)
 
     def unordered(self, queries: Hidden, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Distances and numbers of the same entries, in no order, which is faster."""
@@ -118,7 +118,7 @@ class Coded(Datastore):
                 squared, positions = self._codes.search(asked, checked_k(k), own_past=True)
                 self._codes.add(asked, came)
                 self._words.append(came)
-                found.append(Neighbors(squared, words_at(self.words, positions, 0), positions))
+                found.append(Neighbors(squared, words_at(self.words, positions), positions))
         return stacked(found)
 
     def score(self, keys: Hidden, words: Ids, k: int, votes: Votes) -> Table:
@@ -135,7 +135,7 @@ class Coded(Datastore):
                 self._switch()
             else:
                 self._tag(self._codes)
-                how = self.words, checked_k(k), *votes.settings
+                how = self.words, checked_k(k), votes.settings
                 shares[rows] = self._codes.score(asked, came, *how)
                 self._words.append(came)
         return shares
@@ -149,7 +149,7 @@ class Coded(Datastore):
             return votes.count(found.squared, found.words, words)
         queries = checked_keys(queries, self.width, "queries")
         self._tag(self._codes)
-        how = self.words, checked_k(k), *votes.settings
+        how = self.words, checked_k(k), votes.settings
         words = np.ascontiguousarray(words, np.int64)
         return self._codes.score(queries, words, *how, learn=False)
 

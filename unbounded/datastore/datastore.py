@@ -66,6 +66,9 @@ class IndexEvent:
         return f"at {self.entries:,} entries: {self.what} ({self.seconds:.1f} s)"
 
 
+Voting = tuple[bool, float, float, int, np.ndarray]
+"""How neighbors vote, as the native code takes it."""
+
 _NO_TRUST = np.empty(0)
 
 
@@ -90,7 +93,7 @@ class Votes:
     """In each kernel, where only what they say together is wanted: one column, in doubles."""
 
     @property
-    def settings(self) -> tuple[bool, float, float, int, np.ndarray]:
+    def settings(self) -> Voting:
         """As the native code takes them."""
         trust = _NO_TRUST if self.trust is None else self.trust
         return self.gaussian, self.sharpness, self.bandwidth or 0.0, self.kernels, trust
@@ -101,12 +104,12 @@ class Votes:
             np.ascontiguousarray(squared, np.float32),
             np.ascontiguousarray(words, np.int64),
             np.ascontiguousarray(targets, np.int64),
-            *self.settings,
+            self.settings,
         )
 
     def weights(self, squared: Distances) -> Distances:
         """What each neighbor counts when the kernels are trusted so; a row sums to one or none."""
-        return _native.mixed_weights(np.ascontiguousarray(squared, np.float32), *self.settings)
+        return _native.mixed_weights(np.ascontiguousarray(squared, np.float32), self.settings)
 
 
 class Datastore(Stateful):

@@ -131,7 +131,7 @@ class Flat(Datastore):
             # Stored before they are searched for: no query is shown what came later.
             self._append(asked, came)
             shares[rows] = _native.exact_score(
-                asked, self.keys, low, high, checked_k(k), self.words, came, *votes.settings
+                asked, self.keys, low, high, checked_k(k), self.words, came, votes.settings
             )
             self._forget(len(asked))
         return shares
@@ -142,7 +142,7 @@ class Flat(Datastore):
         low, high = np.zeros(len(words), np.int64), np.full(len(words), len(self))
         words = np.ascontiguousarray(words, np.int64)
         return _native.exact_score(
-            queries, self.keys, low, high, checked_k(k), self.words, words, *votes.settings
+            queries, self.keys, low, high, checked_k(k), self.words, words, votes.settings
         )
 
     def state(self, since: int | None = None) -> dict[str, np.ndarray]:
@@ -198,5 +198,5 @@ class Flat(Datastore):
     ) -> Neighbors:
         """Numbers here as positions, when so many of the pairs here were added."""
         forgotten = self._added - (len(self) if held is None else held)
-        words = _native.words_at(self.words, numbers, 0)
+        words = _native.words_at(self.words, numbers)
         return Neighbors(squared, words, np.where(numbers < 0, -1, numbers + forgotten))

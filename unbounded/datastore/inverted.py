@@ -5,6 +5,7 @@ from typing import Any, final
 import numpy as np
 
 from unbounded._native import count_votes, exact_search, words_at
+from unbounded.datastore.datastore import Voting
 from unbounded.datastore.threads import load_faiss
 from unbounded.types import Distances, Hidden, Ids, Known, Positions, Table
 
@@ -97,12 +98,12 @@ class Inverted:
         order = np.lexsort((positions, squared), axis=1)[:, :k]
         return np.take_along_axis(squared, order, 1), np.take_along_axis(positions, order, 1)
 
-    def score(self, keys: Hidden, words: Ids, known: Known, k: int, *settings: Any) -> Table:
+    def score(self, keys: Hidden, words: Ids, known: Known, k: int, settings: Voting) -> Table:
         """Each kernel's share of the votes for each word just before it came; then add the keys."""
         squared, positions = self.search(keys, k, own_past=True)
-        there = words_at(np.concatenate([known, words]).astype(np.int32), positions, 0)
+        there = words_at(np.concatenate([known, words]).astype(np.int32), positions)
         self.add(keys, words)
-        return count_votes(squared, there, words, *settings)
+        return count_votes(squared, there, words, settings)
 
     def state(self) -> dict[str, np.ndarray]:
         """What faiss would write."""

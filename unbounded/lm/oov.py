@@ -145,6 +145,4 @@ def _spell(words: Sequence[str]) -> tuple[Int[np.ndarray, " f"], Int[np.ndarray,
     """The features of each word, one word after another, and where each word's end."""
     letters = np.frombuffer("".join(words).encode("utf-32-le"), np.uint32)
     lengths = np.fromiter(map(len, words), np.int64, len(words))
-    features = np.empty(int((2 * lengths + 12).sum()), np.int64)
-    ends = np.empty(len(words), np.int64)
-    return features[: _native.oov_features(letters, lengths, FEATURES, features, ends)], ends
+    return _native.oov_features(letters, lengths, FEATURES)
