@@ -12,6 +12,7 @@ typedef float Floats16 __attribute__((vector_size(64)));
 typedef int32_t Ints16 __attribute__((vector_size(64)));
 typedef uint32_t Words __attribute__((vector_size(64)));
 typedef uint16_t Tags __attribute__((vector_size(32)));
+typedef double Doubles8 __attribute__((vector_size(64)));
 
 // Products and sums by themselves, not fused: the same bits everywhere.
 void project(const float* key, const float* mean, const float* axes, size_t width, float* along) {
@@ -264,11 +265,22 @@ void range(const uint32_t* bits, size_t n, uint32_t* least, uint32_t* most) {
   *least = low, *most = high;
 }
 
-// For each kernel the sum of what n neighbours up to the last that votes weigh.
-void weigh(const Ballot& b, const uint32_t* all_bits, const uint32_t* all_positions, size_t n, double* totals) {
-  typedef double Doubles8 __attribute__((vector_size(64)));
+// Both halves of sixteen, added up as doubles.
+inline Doubles8 halves(Floats16 all) {
+#if defined(ISA_avx512)
+  return _mm512_cvtps_pd(_mm512_castps512_ps256((__m512)all)) + _mm512_cvtps_pd(_mm512_extractf32x8_ps((__m512)all, 1));
+#else
   typedef float Half __attribute__((vector_size(32)));
-  Doubles8 sums[8] = {};
+  float lanes[16];
+  store(lanes, all);
+  return __builtin_convertvector(load<Half>(lanes), Doubles8) + __builtin_convertvector(load<Half>(lanes + 8), Doubles8);
+#endif
+}
+
+// For each kernel, at most so many, the sum of what n neighbours up to the last that votes weigh.
+template <int kKernels>
+void weigh(const Ballot& b, const uint32_t* all_bits, const uint32_t* all_positions, size_t n, double* totals) {
+  Doubles8 sums[kKernels] = {};
   uint32_t rest_bits[16], rest_positions[16];
   for (size_t i = 0; i < n; i += 16) {
     const uint32_t *bits = all_bits + i, *positions = all_positions + i;
@@ -288,11 +300,8 @@ void weigh(const Ballot& b, const uint32_t* all_bits, const uint32_t* all_positi
     }
     weight = weight > 0 ? weight : Floats16{};
     weight = (Floats16)((Words)weight & counted);
-    for (int j = 0; j < b.kernels; ++j) {
-      float lanes[16];
-      store(lanes, weight);
-      sums[j] += __builtin_convertvector(load<Half>(lanes), Doubles8) +
-                 __builtin_convertvector(load<Half>(lanes + 8), Doubles8);
+    for (int j = 0; j < kKernels; ++j) {
+      sums[j] += halves(weight);
       weight = weight * weight;
     }
   }
@@ -318,14 +327,14 @@ void vote(const Ballot& b, double* hits, double* totals) {
     const int64_t word = at < b.known ? b.words[at] : b.own_words[at - b.known];
     same.bits[i] = word == b.target ? same.bits[i] : kInfinity;
   }
-  weigh(b, b.bits, b.positions, b.count, totals);
-  weigh(b, same.bits, same.positions, static_cast<size_t>(same.count), hits);
+  const auto add_up = b.kernels > 4 ? weigh<8> : weigh<4>;
+  add_up(b, b.bits, b.positions, b.count, totals);
+  add_up(b, same.bits, same.positions, static_cast<size_t>(same.count), hits);
 }
 
 // Calls for all of n numbers: eight at a time, and the rest one by one.
 template <class Each>
 inline void by_eight(double* x, size_t n, Each each) {
-  typedef double Doubles8 __attribute__((vector_size(64)));
   size_t i = 0;
   for (; i + 8 <= n; i += 8) store(x + i, each(load<Doubles8>(x + i)));
   for (; i < n; ++i) x[i] = each(x[i]);
@@ -354,7 +363,6 @@ void mix(const Votes& votes, const float* squared, size_t n, double* mixed) {
   for (size_t i = 0; i < n; ++i) mixed[i] = squared[i] < __builtin_inff() ? mixed[i] : 0.0;
   double totals[8] = {};
   const auto add_up = [&] {
-    typedef double Doubles8 __attribute__((vector_size(64)));
     Doubles8 sums[8] = {};
     by_eight(mixed, n, [&](auto weight) {
       const auto first = weight;

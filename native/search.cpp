@@ -19,7 +19,7 @@ constexpr size_t kRoom = 2;
 // datastore one in so many entries: every query has lists of its own there, and to take these from
 // memory takes longer than to look at them, unless enough queries wait for each. Of a block too small
 // for that each thread takes an even part, if these are not too few.
-constexpr size_t kTogether = 2048, kShared = 4096, kFewest = 64;
+constexpr size_t kTogether = 2048, kShared = 1024, kFewest = 64;
 
 // About so many entries a limit is guessed from.
 constexpr int64_t kSample = 1024;
