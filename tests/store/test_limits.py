@@ -36,13 +36,13 @@ def test_a_record_at_the_limit_is_read_back_or_never_written(tmp_path: Path, siz
     store = new_store(tmp_path / "m")
     append(store, "before")
     # A block of one word takes 16 bytes, a run 12.
-    word, end = "x" * (size - 28), store.end
+    word, end = "x" * (size - 28), store.journal.end
     if size <= LIMIT:
         append(store, word)
     else:
         with pytest.raises(StoreError, match=f"at most {LIMIT} can be read back"):
             append(store, word)
-        assert store.path.stat().st_size == store.end == end
+        assert store.path.stat().st_size == store.journal.end == end
     append(store, "after")
     store.sync()
     store.close()
