@@ -74,7 +74,7 @@ def read_files(
     again: bool = False,
     prune: bool = False,
     column: str | None = None,
-    hear: Callable[[Reading], None] = lambda reading: None,
+    hear: Callable[[Reading], None],
 ) -> FilesRead:
     """Read what is new or has changed; the old versions are forgotten together, before.
 

@@ -3,6 +3,7 @@
 import time as clock
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, final
 
@@ -169,7 +170,7 @@ class LocalBackend:
         if self._cost is not None and (said := self._cost.read(reading)) is not None:
             self.events.append(said)
             self._cost = None
-        return reading
+        return replace(reading, block=block)
 
     def files(self) -> Mapping[str, FileNote]:
         """Files as they were read; whole are those of which nothing was forgotten since."""
