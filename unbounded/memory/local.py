@@ -19,7 +19,6 @@ from unbounded.memory.learned import LearnedState
 from unbounded.memory.log_contents import (
     enlarged,
     files,
-    fitting_blocks,
     kept_since,
     labels,
     runs_of,
@@ -32,7 +31,8 @@ from unbounded.store.records import Ranges
 from unbounded.store.text_log import UNDO
 
 BLOCK = 512
-"""Words that are read, and written down, at once; more of them in a large memory."""
+"""Words that are read, and written down, at once; more of them in a large memory. No splitter makes
+longer words than `tokenizer.LONGEST`, so that they always fit a record."""
 
 SYNCED = 8192
 """Words that are read between two syncs, one or two seconds; `read` ends in one."""
@@ -128,7 +128,7 @@ class LocalBackend:
 
     def _read_all(self, cut: Iterable[Block], time: datetime | None) -> Iterator[Reading]:
         unsynced = 0
-        for block in fitting_blocks(cut):
+        for block in cut:
             self._make_room(len(block.words))
             yield self._read(block, time)
             unsynced += len(block.words)
