@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, final
 
-from unbounded.cluster import Sharded, Shards
+from unbounded.cluster import Engine, Sharded
 from unbounded.cluster.sharded_keys import ShardFigures
 from unbounded.corpus import Block
 from unbounded.errors import StoreError
@@ -59,7 +59,7 @@ class LocalBackend:
         write: bool = True,
         show: Show = unheard,
         learned: LearnedState | None = None,
-        shards: Shards | None = None,
+        shards: Engine | None = None,
     ) -> None:
         self.store, self.budget, self.writes, self.shards = store, budget, write, shards
         self.events = store.events
@@ -72,7 +72,9 @@ class LocalBackend:
 
     def _fresh(self) -> LearnedState:
         rates = self.budget is not None and self.budget.policy == "surprise"
-        datastore = None if self.shards is None else self.shards.datastore()
+        datastore = None
+        if self.shards is not None:
+            datastore = Sharded(self.shards, self._model.lm.key_width)
         given = self._model, self._config, self._recipe
         return LearnedState(*given, rates=rates, datastore=datastore)
 
