@@ -97,13 +97,7 @@ class Memory:
         for path in given:
             if not isinstance(path, str | Path):
                 raise SettingError(f"a path is of type {type(path).__name__}; give a str or a Path")
-        return read_files(
-            *(self.backend, self.take, self.model.tokenizer, given),
-            again=again,
-            prune=prune,
-            column=field,
-            hear=hear,
-        )
+        return read_files(self, given, again=again, prune=prune, column=field, hear=hear)
 
     def follow(
         self,
