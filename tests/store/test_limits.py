@@ -65,6 +65,23 @@ def test_a_name_at_the_limit_is_read_back_or_never_written(tmp_path: Path, size:
 
 
 @pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("spaces", [LIMIT - 10, LIMIT - 9])
+def test_white_space_that_fits_no_record_keeps_no_word_from_being_read(
+    tmp_path: Path, spaces: int
+) -> None:
+    store = new_store(tmp_path / "m")
+    written = "It", f"{' ' * spaces}rains"
+    runs = np.array([[0, 1, 2]])
+    store.append(["it", "rains"], ["a"], runs, 1.0, written)
+    store.sync()
+    store.close()
+    again = Store(tmp_path / "m", write=False)
+    assert again.words(0, 9) == ["it", "rains"]
+    assert again.forms(0, 9) == (None if spaces > LIMIT - 10 else list(written))
+    again.close()
+
+
+@pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 7, 50])
 def test_what_is_forgotten_fits_into_records_however_many_ranges(
     tmp_path: Path, count: int

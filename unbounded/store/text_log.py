@@ -9,6 +9,7 @@ from typing import final
 import numpy as np
 
 from unbounded.errors import StoreError
+from unbounded.store import records
 from unbounded.store.catalog import Catalog, Document, FileNote, Left
 from unbounded.store.journal import Journal
 from unbounded.store.records import (
@@ -127,8 +128,11 @@ class TextLog(ABC):
         known = [numbers.get(name, self.catalog.number_of(name) or 0) for name in documents]
         numbered = np.asarray(runs, np.int64).copy()
         numbered[:, 0] = np.array(known, np.int64)[runs[:, 0]]
-        written = [] if forms is None else [(FORMS, forms_payload(words, forms))]
-        self._append([*parts, (WORDS, words_payload(time, numbered, words)), *written])
+        parts.append((WORDS, words_payload(time, numbered, words)))
+        # Words are short, what is white space between them need not be: it is only for show.
+        if forms is not None and len(payload := forms_payload(words, forms)) <= records.LONGEST:
+            parts.append((FORMS, payload))
+        self._append(parts)
 
     def forget(self, ranges: Ranges) -> None:
         """Write down that words are forgotten; durable when it returns."""
