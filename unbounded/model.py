@@ -12,7 +12,7 @@ from typing import final
 import numpy as np
 
 from unbounded import _native
-from unbounded.corpus import Vocabulary
+from unbounded.corpus import Block, Vocabulary
 from unbounded.errors import SettingError
 from unbounded.experts.cache import Cache
 from unbounded.experts.distribution import Distribution, Mixed
@@ -40,6 +40,8 @@ class Reading:
     weights: Table
     seconds: Mapping[str, float]
     """Seconds spent in `network` and in each expert, and in `mixture`."""
+    block: Block | None = None
+    """Where the words stand and how they were written, if a memory read them from there."""
 
 
 # Words at a time for all but those experts that want a block whole: what a softmax writes for them

@@ -29,9 +29,9 @@ def shard_in(folder: Path, number: int, shards: int, **described: Any) -> Shard:
     return Shard(str(folder / f"{number:04}"), about(shards, shard=number, **described))
 
 
-def here(folder: Path, shards: int, **described: Any) -> Here:
-    return Here([shard_in(folder, number, shards, **described) for number in range(shards)])
+def here(folder: Path, shards: int, way: Way = Way(), **described: Any) -> Here:
+    return Here([shard_in(folder, number, shards, **described) for number in range(shards)], way)
 
 
 def spread(folder: Path, shards: int, way: Way = Way(), **described: Any) -> Sharded:
-    return Sharded(here(folder, shards, **described), WIDTH, way, [])
+    return Sharded(here(folder, shards, way, **described), WIDTH)

@@ -35,9 +35,9 @@ def made() -> Iterator[Any]:
         yield found
 
 
-def started(folder: Path, shards: int, patience: float = 60.0) -> OnRay:
+def started(folder: Path, shards: int, way: Way = Way()) -> OnRay:
     places = [(str(folder / str(n)), about(shards, shard=n)) for n in range(shards)]
-    return OnRay(places, threads=1, patience=patience)
+    return OnRay(places, way, threads=1)
 
 
 def processes(engine: OnRay) -> list[int]:
@@ -72,7 +72,7 @@ def test_whatever_is_killed_while_reading_the_answers_are_those_of_one_memory(
     monkeypatch.setattr(sharded_keys, "SAVED", 4)
     keys, words = stream(400)
     with closing(started(tmp_path, 3)) as engine:
-        memory, local, before = Sharded(engine, WIDTH, Way(), []), Flat(WIDTH), list[int]()
+        memory, local, before = Sharded(engine, WIDTH), Flat(WIDTH), list[int]()
         for start in range(0, 400, 50):
             rows = slice(start, start + 50)
             if start == 350 and killed != "nobody":
@@ -100,8 +100,8 @@ def test_a_shard_that_hangs_is_left_out_and_told_later(
     monkeypatch.setattr(sharded_keys, "RETRY", 1.0)
     keys, words = stream(3200)
     said: list[str] = []
-    with closing(started(tmp_path, 2, patience=3.0)) as engine:
-        memory, local = Sharded(engine, WIDTH, Way(0.5, True, say=said.append), []), Flat(WIDTH)
+    with closing(started(tmp_path, 2, Way(3.0, True, say=said.append))) as engine:
+        memory, local = Sharded(engine, WIDTH), Flat(WIDTH)
         # First, and so for as long as it takes them to start.
         process = processes(engine)[1]
         read_both(memory, local, keys[:160], words[:160])

@@ -174,8 +174,8 @@ def test_what_is_asked_ahead_over_several_batches_is_the_same(tmp_path: Path, in
 
 def test_what_was_asked_ahead_and_failed_is_taken_back(tmp_path: Path) -> None:
     keys, words = stream(400)
-    engine, local = Dying(tmp_path, 2), Flat(WIDTH)
-    memory = Sharded(engine, WIDTH, Way(patience=0.05), [])
+    engine, local = Dying(tmp_path, 2, Way(patience=0.05)), Flat(WIDTH)
+    memory = Sharded(engine, WIDTH)
     for each in (memory, local):
         each.add(keys[:100], words[:100])
     memory.state()
@@ -235,13 +235,13 @@ def test_what_was_saved_is_loaded_and_goes_on_the_same(tmp_path: Path, index: st
 def test_a_state_that_nobody_refers_to_is_removed(tmp_path: Path) -> None:
     keys, words = stream(400)
     engine = here(tmp_path, 2)
-    memory = Sharded(engine, WIDTH, Way(), [])
+    memory = Sharded(engine, WIDTH)
     states = []
     for start in range(0, 400, 100):
         memory.add(keys[start : start + 100], words[start : start + 100])
         states.append(memory.state())
     assert len(list((tmp_path / "0000").iterdir())) == 1 + 4
-    other = Sharded(engine, WIDTH, Way(), [])
+    other = Sharded(engine, WIDTH)
     other.add(keys[:64], words[:64])
     unused = other.state()
     for shard in engine.shards:
@@ -259,8 +259,9 @@ def test_a_state_that_nobody_refers_to_is_removed(tmp_path: Path) -> None:
 class Dying(Engine):
     """Shards in this process, each of which is started again at some call, or is unavailable."""
 
-    def __init__(self, folder: Path, count: int) -> None:
-        self.count, self.folder, self.calls = count, folder, 0
+    def __init__(self, folder: Path, count: int, way: Way = Way()) -> None:
+        super().__init__(count, way)
+        self.folder, self.calls = folder, 0
         self.here = here(folder, count)
         self.dies: dict[int, int] = {}
         """At which call which shard is started again."""
@@ -292,7 +293,7 @@ def test_whatever_shard_is_started_again_the_answers_are_the_same(
     monkeypatch.setattr(sharded_keys, "SAVED", 3)
     keys, words = stream(500, seed)
     engine, local = Dying(tmp_path, 3), Flat(WIDTH)
-    memory = Sharded(engine, WIDTH, Way(), [])
+    memory = Sharded(engine, WIDTH)
     random = np.random.default_rng(seed)
     for start in range(0, 500, 50):
         engine.dies[engine.calls + int(random.integers(1, 9))] = int(random.integers(3))
@@ -307,8 +308,8 @@ def test_a_shard_that_stays_away_stops_reading_with_one_line(
 ) -> None:
     monkeypatch.setattr("time.sleep", lambda seconds: None)
     keys, words = stream(90)
-    engine = Dying(tmp_path, 2)
-    memory = Sharded(engine, WIDTH, Way(patience=0.05), [])
+    engine = Dying(tmp_path, 2, Way(patience=0.05))
+    memory = Sharded(engine, WIDTH)
     memory.read(keys[:40], words[:40], 9)
     engine.away = {1}
     with pytest.raises(Unavailable, match=r"shard 1 of 2 has been unavailable .*the journal has"):
@@ -323,8 +324,9 @@ def test_without_a_shard_it_goes_on_and_tells_it_later(
     monkeypatch.setattr("time.sleep", lambda seconds: None)
     monkeypatch.setattr(sharded_keys, "RETRY", 0.0)
     keys, words = stream(400)
-    engine, said, local = Dying(tmp_path, 2), list[str](), Flat(WIDTH)
-    memory = Sharded(engine, WIDTH, Way(0.05, True, 10**4, said.append), [])
+    said, local = list[str](), Flat(WIDTH)
+    engine = Dying(tmp_path, 2, Way(0.05, True, 10**4, said.append))
+    memory = Sharded(engine, WIDTH)
     for each in (memory, local):
         each.read(keys[:100], words[:100], 9)
     engine.away = {1}

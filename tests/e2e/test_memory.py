@@ -207,6 +207,19 @@ def test_a_pipe_with_a_name_is_read_once(place: Path, tmp_path: Path) -> None:
     assert_fails([*read, "--watch"], "are for files")
 
 
+def test_lines_that_are_read_again_are_said_with_their_place(place: Path, tmp_path: Path) -> None:
+    read = ("read", tmp_path / "m", "-", "--document", "log", "--threads", 1, "--surprise")
+
+    def piped(text: str, *more: object) -> list[tuple[str, int]]:
+        lines = [json.loads(line) for line in said(*read, *more, stdin=text).splitlines()]
+        return [(line["document"], line["line"]) for line in lines]
+
+    text = "The zorble slept.\nIt snored.\n"
+    assert piped(text, "--model", place / "model") == [("log", 1), ("log", 2)]
+    assert piped(f"{text}Loud.\n") == [("log", 3)]
+    assert piped("The zorble slept.\nIt did not.\n") == [("log", 1), ("log", 2)]
+
+
 def test_a_folder_is_watched_until_it_is_interrupted(place: Path, tmp_path: Path) -> None:
     notes = tmp_path / "notes"
     notes.mkdir()

@@ -278,10 +278,10 @@ def test_a_step_too_long_for_a_record_is_a_snapshot_instead(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(records, "LONGEST", 1500)
-    long = "long" * 100
     with opened(tmp_path / "m") as memory:
-        memory.read(some_text(60) + f"\n{long} {long}" * 6, "a")
+        memory.read(some_text(60), "a")
         assert [step for path in delta_paths(tmp_path / "m", 1) for step in read_deltas(path)] == []
+        assert memory.events
         assert all("can be read back" in event for event in memory.events)
         known = state_of(memory)
         crash(memory)

@@ -117,7 +117,7 @@ def test_what_was_set_aside_before_a_repair_is_not_taken_for_what_came_after(
     when = datetime(2026, 11, 17, tzinfo=UTC)
     memory = open_toy(tmp_path / "m")
     memory.read(some_text(9), "a", time=when)
-    first, mark = store_of(memory).end, (tmp_path / "m" / "acknowledged").read_bytes()
+    first, mark = store_of(memory).journal.end, (tmp_path / "m" / "acknowledged").read_bytes()
     memory.read("secret1 secret2", "b", time=when)
     memory.backend.snapshot()
     store_of(memory).close()
@@ -209,7 +209,7 @@ def test_what_a_failure_while_learning_left_is_taken_back(
 ) -> None:
     with open_toy(tmp_path / "m") as memory:
         memory.read("known1 known2", "a")
-        known, size = state_of(memory), store_of(memory).end
+        known, size = state_of(memory), store_of(memory).journal.end
 
         def fail(words: object) -> None:
             raise KeyboardInterrupt
@@ -217,7 +217,7 @@ def test_what_a_failure_while_learning_left_is_taken_back(
         monkeypatch.setattr(memory.backend.learned, "read", fail)
         with pytest.raises(KeyboardInterrupt):
             memory.read("known3", "b")
-        assert (store_of(memory).end, state_of(memory)) == (size, known)
+        assert (store_of(memory).journal.end, state_of(memory)) == (size, known)
         # Of lines that were given out one after another, the rest stays: it has to be opened again.
         monkeypatch.setattr(memory.backend.learned, "read", fail)
         with pytest.raises(KeyboardInterrupt):

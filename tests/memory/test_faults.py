@@ -87,11 +87,11 @@ def test_a_full_disk_stops_a_read_and_room_lets_it_go_on(tmp_path: Path) -> None
     disk = FailingDisk("write", 8, errno.ENOSPC)
     with open_toy(tmp_path / "m", disk=disk) as memory:
         memory.read(TEXTS["a"], "a")
-        known, end = state_of(memory), store_of(memory).end
+        known, end = state_of(memory), store_of(memory).journal.end
         disk.counts["write"] = 8
         with pytest.raises(StoreError, match=r"No space left on device.*make room"):
             memory.read(TEXTS["b"], "b")
-        assert (state_of(memory), store_of(memory).end) == (known, end)
+        assert (state_of(memory), store_of(memory).journal.end) == (known, end)
         assert store_of(memory).path.stat().st_size == end
         memory.read(TEXTS["b"], "b")
     with open_toy(tmp_path / "m") as memory, open_toy(tmp_path / "n") as other:
@@ -115,12 +115,12 @@ def test_of_a_text_that_could_not_be_read_to_its_end_nothing_is_kept(
         disk = FailingDisk("write", at, errno.ENOSPC)
         with open_toy(tmp_path / f"m{at}", disk=disk) as memory:
             memory.read(TEXTS["a"], "a")
-            known, end = state_of(memory), store_of(memory).end
+            known, end = state_of(memory), store_of(memory).journal.end
             with suppress(StoreError):
                 memory.read(text, "long")
                 # It was only something set aside that failed.
                 continue
-            assert (state_of(memory), store_of(memory).end) == (known, end)
+            assert (state_of(memory), store_of(memory).journal.end) == (known, end)
             # There is room again.
             memory.read(text, "long")
             assert state_of(memory) == expected

@@ -103,8 +103,8 @@ def follow(memory: Memory, text: str) -> int:
     """Read a pipe under a name, line by line as it comes; how many words were known."""
     had = FollowedAgain(memory.backend, "log")
     for line in lines_of(text, "log", 1):
-        list(memory._take_sentences(had.new(read_sentences([line], memory.model.tokenizer))))
-    list(memory._take_sentences(had.rest()))
+        list(memory.take(had.new(read_sentences([line], memory.model.tokenizer))))
+    list(memory.take(had.rest()))
     return had.known
 
 

@@ -23,9 +23,7 @@ def filled(made: list[list[tuple[int, int, int]]]) -> tuple[Catalog, list[tuple[
     for name in "abc":
         catalog.add_document(Document(name, 0.0))
     for number, runs in enumerate(made):
-        catalog.add_words(
-            number, 100 * number, Words(float(number), np.array(runs), memoryview(b""))
-        )
+        catalog.add_words(number, Words(float(number), np.array(runs), memoryview(b"")))
         for document, line, count in runs:
             every += [("abc"[document], line, float(number))] * count
     return catalog, every
@@ -73,6 +71,6 @@ def test_a_line_costs_few_bytes_and_a_word_none() -> None:
     catalog.add_document(Document("a", 0.0))
     for number in range(100):
         runs = np.stack([np.zeros(20), np.arange(20), np.full(20, 25)], axis=1).astype(np.int64)
-        catalog.add_words(number, number, Words(0.0, runs, memoryview(b"")))
+        catalog.add_words(number, Words(0.0, runs, memoryview(b"")))
     assert catalog.positions == 50_000
     assert catalog.bytes / catalog.positions < 0.6

@@ -4,21 +4,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tests.conftest import Torture
 from tests.store.test_records import append, new_store
 from unbounded.errors import StoreError
 from unbounded.store import Store, records
 from unbounded.store.records import (
-    WORDS,
-    fitting,
     json_payload,
     ranges_payloads,
     read_ranges,
-    record_at,
-    to_bytes,
     words_payload,
 )
 
@@ -36,13 +30,13 @@ def test_a_record_at_the_limit_is_read_back_or_never_written(tmp_path: Path, siz
     store = new_store(tmp_path / "m")
     append(store, "before")
     # A block of one word takes 16 bytes, a run 12.
-    word, end = "x" * (size - 28), store.end
+    word, end = "x" * (size - 28), store.journal.end
     if size <= LIMIT:
         append(store, word)
     else:
         with pytest.raises(StoreError, match=f"at most {LIMIT} can be read back"):
             append(store, word)
-        assert store.path.stat().st_size == store.end == end
+        assert store.path.stat().st_size == store.journal.end == end
     append(store, "after")
     store.sync()
     store.close()
@@ -70,24 +64,21 @@ def test_a_name_at_the_limit_is_read_back_or_never_written(tmp_path: Path, size:
     again.close()
 
 
-words = st.lists(
-    st.text(st.characters(exclude_categories=["Cs", "Z", "Cc"]), min_size=1, max_size=90)
-)
-
-
-@given(words=words)
-@settings(max_examples=200, deadline=None)
-def test_blocks_are_split_below_the_limit_and_nothing_is_left_out(words: list[str]) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(records, "LONGEST", LIMIT)
-        parts = [words[rows] for rows in fitting(words)]
-        assert [word for part in parts for word in part] == words
-        for number, part in enumerate(parts):
-            if not part or (len(part) == 1 and len(part[0].encode()) > LIMIT - 28):
-                continue
-            runs = np.array([[0, line, 1] for line, _ in enumerate(part)])
-            data = to_bytes(WORDS, number, words_payload(1.0, runs, part))
-            assert record_at(memoryview(data), 0, number) is not None
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("spaces", [LIMIT - 10, LIMIT - 9])
+def test_white_space_that_fits_no_record_keeps_no_word_from_being_read(
+    tmp_path: Path, spaces: int
+) -> None:
+    store = new_store(tmp_path / "m")
+    written = "It", f"{' ' * spaces}rains"
+    runs = np.array([[0, 1, 2]])
+    store.append(["it", "rains"], ["a"], runs, 1.0, written)
+    store.sync()
+    store.close()
+    again = Store(tmp_path / "m", write=False)
+    assert again.words(0, 9) == ["it", "rains"]
+    assert again.forms(0, 9) == (None if spaces > LIMIT - 10 else list(written))
+    again.close()
 
 
 @pytest.mark.usefixtures("small")
@@ -129,7 +120,7 @@ def test_what_would_be_read_back_as_something_else_is_refused(
 
 
 @pytest.mark.torture
-def test_a_block_over_the_real_limit_is_split_and_read_back(
+def test_a_block_over_the_real_limit_is_refused_and_half_of_it_is_read_back(
     tmp_path: Path, torture: Torture
 ) -> None:
     if not torture.whole:
@@ -138,15 +129,12 @@ def test_a_block_over_the_real_limit_is_split_and_read_back(
     block = [f"{i:03}" + "x" * 600_000 for i in range(500)]
     with pytest.raises(StoreError, match="can be read back"):
         store.append(block, ["big"], np.array([[0, 1, len(block)]]), 1.0)
-    parts = list(fitting(block))
-    assert len(parts) > 1
-    for rows in parts:
-        runs = np.array([[0, 1, len(block[rows])]])
-        store.append(block[rows], ["big"], runs, 1.0)
+    for half in (block[:250], block[250:]):
+        store.append(half, ["big"], np.array([[0, 1, len(half)]]), 1.0)
     store.sync()
     store.close()
     again = Store(tmp_path / "m", write=True)
     assert again.events == []
     assert again.words(0, 999) == block
     again.close()
-    torture.tell("records over 2²⁸ bytes", "folder", len(parts))
+    torture.tell("records over 2²⁸ bytes", "folder", 2)

@@ -42,7 +42,7 @@ def two_blocks(folder: Path) -> tuple[Store, int]:
     """What was acknowledged, and closed; where the first block ends."""
     store = new_store(folder)
     append(store, "one two three")
-    first = store.end
+    first = store.journal.end
     append(store, "four five")
     store.sync()
     store.close()
@@ -83,7 +83,7 @@ def test_a_tail_torn_at_any_byte_is_cut_and_said_so(tmp_path: Path) -> None:
     store = new_store(tmp_path / "m")
     append(store, "one two three")
     store.sync()
-    kept = store.end
+    kept = store.journal.end
     append(store, "four five", "another", 2)
     whole = store.path.read_bytes()
     store.close()
@@ -92,12 +92,12 @@ def test_a_tail_torn_at_any_byte_is_cut_and_said_so(tmp_path: Path) -> None:
         store.path.write_bytes(whole[:length])
         (tmp_path / "m" / WATERMARK).write_bytes(mark)
         again = Store(tmp_path / "m", write=True)
-        torn = length - again.end
+        torn = length - again.journal.end
         assert again.words(0, 99) == ["one", "two", "three"]
-        assert again.path.stat().st_size == again.end
+        assert again.path.stat().st_size == again.journal.end
         assert len(again.events) == (torn > 0)
         if torn:
-            assert f"{torn:,} bytes from byte {again.end:,}" in again.events[0]
+            assert f"{torn:,} bytes from byte {again.journal.end:,}" in again.events[0]
         append(again, "six")
         assert again.words(0, 99) == ["one", "two", "three", "six"]
         again.close()

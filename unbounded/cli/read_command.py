@@ -4,10 +4,8 @@ import json
 import math
 import sys
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, final
 
 import typer
@@ -29,10 +27,10 @@ from unbounded.cli.main import (
     stoppable,
 )
 from unbounded.console import meter, say, tell
-from unbounded.errors import SettingError
+from unbounded.errors import CorpusError, SettingError
 
 if TYPE_CHECKING:
-    from unbounded.corpus import Sentence, Splitter
+    from unbounded.corpus import Splitter
     from unbounded.memory import Memory
     from unbounded.memory.file_reading import FilesRead
     from unbounded.model import Reading
@@ -165,22 +163,31 @@ def read(
             elif show is not None:
                 show(words, f"perplexity {math.exp(nats / words):,.1f}")
 
-        way = _Way(memory, sentences, hear, again, prune, field)
+        def read_changed() -> "FilesRead":
+            found = memory.read_files(texts, again=again, prune=prune, field=field, hear=hear)
+            for name in texts:
+                if name in found.left_out:
+                    # One that was named, not one of a folder.
+                    raise CorpusError(found.left_out[name])
+            return found
+
+        files = None
         if texts == ["-"]:
-            way.pipe(document)
-            files = None
+            _follow_pipe(memory, document, hear, again=again)
         elif "-" in texts:
-            way.all(texts)
-            files = None
+            reader = Reader(texts, field=field)
+            for reading in memory.follow(reader):
+                hear(reading)
+            say_damage(reader)
         else:
             changed = changes(texts, field)
-            files = way.files(texts)
+            files = read_changed()
             if watch:
                 _say_files(files, field, prune=prune)
                 say(f"{memory_folder}: {words:,} words read; watching, Ctrl-C ends it")
                 for _ in changed:
                     before = words
-                    _say_files(way.files(texts), field, prune=prune)
+                    _say_files(read_changed(), field, prune=prune)
                     say(f"{memory_folder}: {words - before:,} words read; {len(memory):,} entries")
         entries = len(memory)
     seconds = time.monotonic() - began
@@ -208,73 +215,26 @@ def read(
     tell(json_file, figures, f"{memory_folder}: {line}", err=True)
 
 
-@final
-@dataclass(frozen=True)
-class _Way:
-    """How texts are read into a memory: a pipe as it comes, files, or both."""
+def _follow_pipe(
+    memory: "Memory", document: str | None, hear: "Callable[[Reading], None]", *, again: bool
+) -> None:
+    """Read standard input; each batch is durable before a word is said of it."""
+    from unbounded.corpus import read_sentences
+    from unbounded.corpus.reader import batches
+    from unbounded.memory.file_reading import FollowedAgain
 
-    memory: "Memory"
-    surprise: "_SurpriseLines | None"
-    hear: "Callable[[Reading], None]"
-    again: bool
-    prune: bool
-    field: str | None
-
-    def take(self, sentences: "Iterable[Sentence]") -> "Iterator[Reading]":
-        """Read sentences."""
-        from unbounded.corpus import blocks
-
-        if self.surprise is not None:
-            sentences = self.surprise.noted(sentences)
-        return self.memory.take(blocks(sentences, self.memory.backend.block))
-
-    def pipe(self, document: str | None) -> None:
-        """Read standard input; each batch is durable before a word is said of it."""
-        from unbounded.corpus import read_sentences
-        from unbounded.corpus.reader import batches
-        from unbounded.memory.file_reading import FollowedAgain
-
-        name = document or "standard input"
-        had = None
-        if document is not None and not self.again:
-            had = FollowedAgain(self.memory.backend, name)
-        with self.memory.backend.verb("read"):
-            for lines in batches(sys.stdin.fileno(), name):
-                sentences = read_sentences(lines, self.memory.model.tokenizer, forms=True)
-                for reading in list(self.take(sentences if had is None else had.new(sentences))):
-                    self.hear(reading)
-            # What it had is forgotten and read in the same breath: one undo takes back both.
-            for reading in list(self.take(had.rest())) if had is not None else ():
-                self.hear(reading)
-        if had is not None and had.known:
-            say(f"{had.known:,} words of {name!r} were there already and were passed over")
-
-    def all(self, texts: list[str]) -> None:
-        """Read texts one after the other, whatever was read before."""
-        from unbounded.corpus import Reader, read_sentences
-
-        reader = Reader(texts, field=self.field)
-        sentences = read_sentences(reader, self.memory.model.tokenizer, forms=True)
-        for reading in self.take(sentences):
-            self.hear(reading)
-        say_damage(reader)
-
-    def files(self, texts: list[str]) -> "FilesRead":
-        """Read files; a file that was named and cannot be read is an error."""
-        from unbounded.errors import CorpusError
-        from unbounded.memory.file_reading import read_files
-
-        found = read_files(
-            *(self.memory.backend, self.take, self.memory.model.tokenizer, texts),
-            again=self.again,
-            prune=self.prune,
-            column=self.field,
-            hear=self.hear,
-        )
-        for name in texts:
-            if name in found.left_out:
-                raise CorpusError(found.left_out[name])
-        return found
+    name = document or "standard input"
+    had = None if document is None or again else FollowedAgain(memory.backend, name)
+    with memory.backend.verb("read"):
+        for lines in batches(sys.stdin.fileno(), name):
+            sentences = read_sentences(lines, memory.model.tokenizer, forms=True)
+            for reading in list(memory.take(sentences if had is None else had.new(sentences))):
+                hear(reading)
+        # What it had is forgotten and read in the same breath: one undo takes back both.
+        for reading in list(memory.take(had.rest())) if had is not None else ():
+            hear(reading)
+    if had is not None and had.known:
+        say(f"{had.known:,} words of {name!r} were there already and were passed over")
 
 
 def _say_files(files: "FilesRead", field: str | None, *, prune: bool) -> None:
@@ -303,43 +263,43 @@ class _SurpriseLines:
         self._splitter = splitter
         self._words: list[str] = []
         self._nats: list[float] = []
-        self._come: deque[Sentence] = deque()
+        self._forms: list[str] = []
+        self._where = "", 0
         self._quantile = OnlineQuantile()
-
-    def noted(self, sentences: "Iterable[Sentence]") -> "Iterator[Sentence]":
-        """The same sentences, of which it is noted where they stand."""
-        for sentence in sentences:
-            self._come.append(sentence)
-            yield sentence
 
     def add(self, reading: "Reading") -> None:
         """Take in a block; whole sentences are printed."""
         from unbounded.corpus import SENTENCE_END
 
-        for word, prob in zip(reading.words, reading.prob.tolist(), strict=True):
+        block = reading.block
+        assert block is not None
+        places = zip(block.document.tolist(), block.line.tolist(), strict=True)
+        forms = block.forms or [""] * len(block.words)
+        for word, prob, place, form in zip(
+            reading.words, reading.prob.tolist(), places, forms, strict=True
+        ):
+            if not self._words:
+                self._where = block.documents[place[0]], place[1]
             self._words.append(word)
             self._nats.append(-math.log(prob))
+            self._forms.append(form)
             if word == SENTENCE_END:
                 self._print()
-                self._words, self._nats = [], []
+                self._words, self._nats, self._forms = [], [], []
         sys.stdout.flush()
 
     def _print(self) -> None:
-        # What was there already is passed over, and not said.
-        while self._come and self._come[0].words != tuple(self._words):
-            self._come.popleft()
-        source = self._come.popleft() if self._come else None
-        written = "".join((source and source.forms) or ()).strip()
         mean = sum(self._nats) / len(self._nats)
         most = max(range(len(self._nats)), key=self._nats.__getitem__)
         quantile = self._quantile.add(mean)
+        document, line = self._where
         figures = {
-            "document": None if source is None else source.document,
-            "line": None if source is None else source.line,
+            "document": document,
+            "line": line,
             "nats": round(mean, 3),
             "quantile": None if quantile is None else round(quantile, 4),
             "word": self._splitter.shown(self._words[most]),
             "word_nats": round(self._nats[most], 3),
-            "text": written or self._splitter.text(self._words[:-1]),
+            "text": "".join(self._forms).strip() or self._splitter.text(self._words[:-1]),
         }
         typer.echo(json.dumps(figures, ensure_ascii=False))

@@ -4,6 +4,7 @@ import re
 import socket
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, final
 
@@ -18,6 +19,9 @@ Pending = Callable[[], T]
 
 PATIENCE = 60.0
 """Seconds for which a shard may be unavailable before reading stops, or goes on without it."""
+
+LIMIT = 1 << 30
+"""Bytes of keys that may wait here for shards that are unavailable."""
 
 _QUICK = ("search", "add", "size", "drop")
 
@@ -51,11 +55,26 @@ class Call(Generic[T]):
         return answer
 
 
+@dataclass(frozen=True)
+class Way:
+    """What to do when a shard is unavailable."""
+
+    patience: float = PATIENCE
+    """Seconds to wait for it."""
+    goes_on: bool = False
+    """Whether to go on without it then, instead of to stop."""
+    limit: int = LIMIT
+    """Bytes that may wait for it."""
+    say: Callable[[str], None] = lambda line: None
+
+
 class Engine(ABC):
     """Carries calls to the shards of one memory. Those to one shard are carried out in order."""
 
-    count: int
-    """How many shards there are."""
+    def __init__(self, count: int, way: Way = Way()) -> None:
+        self.count, self.way = count, way
+        self.discarded: list[str] = []
+        """Ids of datastores that nobody has any more."""
 
     @abstractmethod
     def share(self, array: Any) -> Any:
@@ -79,6 +98,32 @@ class Engine(ABC):
         begun = [self.begin(shard, call) for shard in range(self.count)]
         return [pending() for pending in begun]
 
+    @final
+    def drop_discarded(self) -> None:
+        """Let shards let go of the datastores that nobody has any more."""
+        gone, self.discarded[:] = list(self.discarded), []
+        if gone:
+            # One that is started again has none anyway.
+            with suppress(Unavailable):
+                self.every(Call(Shard.drop, gone))
+
+    @final
+    def keep(self, states: Sequence[str]) -> None:
+        """Let shards remove what they saved, but for these states and those in use."""
+        self.drop_discarded()
+        self.every(Call(Shard.keep, states))
+
+    @final
+    def stats(self) -> list[dict[str, Any]]:
+        """What each shard says of itself."""
+        self.drop_discarded()
+        return self.every(Call(Shard.stats))
+
+    @final
+    def check(self) -> list[tuple[str, str]]:
+        """Every checksum of what was saved; what is wrong, and what to do."""
+        return [wrong for found in self.every(Call(Shard.check)) for wrong in found]
+
 
 def failing(error: UnboundedError) -> Pending[Any]:
     """A call that failed, or could not be begun."""
@@ -93,9 +138,9 @@ def failing(error: UnboundedError) -> Pending[Any]:
 class Here(Engine):
     """Shards in this process."""
 
-    def __init__(self, shards: Sequence[Shard]) -> None:
+    def __init__(self, shards: Sequence[Shard], way: Way = Way()) -> None:
+        super().__init__(len(shards), way)
         self.shards = list(shards)
-        self.count = len(self.shards)
 
     def share(self, array: Any) -> Any:
         """The array."""

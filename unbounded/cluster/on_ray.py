@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, final
 
-from unbounded.cluster.engine import Address, Call, Engine, Pending, T, failing
+from unbounded.cluster.engine import Address, Call, Engine, Pending, T, Way, failing
 from unbounded.cluster.shard import Shard
 from unbounded.errors import EngineError, Unavailable, UnboundedError, needing
 
@@ -194,10 +194,10 @@ class OnRay(Engine):
     """
 
     def __init__(
-        self, places: Sequence[tuple[str, Mapping[str, Any]]], *, threads: int, patience: float
+        self, places: Sequence[tuple[str, Mapping[str, Any]]], way: Way, *, threads: int
     ) -> None:
-        self.count = len(places)
-        self._places, self._threads, self._patience = places, threads, patience
+        super().__init__(len(places), way)
+        self._places, self._threads = places, threads
         self._looked = 0.0
         self._ray = ray_module()
         self._shards = [self._start(shard) for shard in range(self.count)]
@@ -253,7 +253,7 @@ class OnRay(Engine):
             answer = method.remote(*call.args)
         except self._ray.exceptions.RayActorError as error:
             return failing(Unavailable(str(error)))
-        patience = self._patience if call.quick else None
+        patience = self.way.patience if call.quick else None
         return lambda: self._get(shard, answer, patience)
 
     def _get(self, shard: int, answer: Any, patience: float | None) -> Any:

@@ -12,7 +12,7 @@ from unbounded import _native
 from unbounded._native import words_at
 from unbounded.cluster.engine import Call, Engine, Pending
 from unbounded.cluster.shard import Found
-from unbounded.cluster.sharded_keys import Saved, ShardedKeys, ShardFigures, Way
+from unbounded.cluster.sharded_keys import Saved, ShardedKeys, ShardFigures
 from unbounded.datastore import Flat, Neighbors, Votes
 from unbounded.datastore.datastore import (
     Remote,
@@ -66,9 +66,8 @@ class Sharded(Remote):
     reference: shards save theirs under a name.
     """
 
-    def __init__(self, engine: Engine, width: int, way: Way, discarded: list[str]) -> None:
-        """`discarded` is told the id of its keys once nobody has this any more."""
-        self._keys, self._width = ShardedKeys(engine, way, discarded), width
+    def __init__(self, engine: Engine, width: int) -> None:
+        self._keys, self._width = ShardedKeys(engine), width
         self._shards = range(engine.count)
         # None of ours: shards tell theirs in `stats`.
         self.events = []

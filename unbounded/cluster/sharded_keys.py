@@ -5,13 +5,12 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from unbounded.cluster.engine import PATIENCE, Call, Engine, Pending, T
+from unbounded.cluster.engine import Call, Engine, Pending, T
 from unbounded.cluster.shard import Found, Shard
 from unbounded.errors import EngineError, StoreError, Unavailable
 from unbounded.types import Hidden
@@ -19,24 +18,8 @@ from unbounded.types import Hidden
 SAVED = 64
 """Batches after which the shards save what they have, if nobody wanted it saved before."""
 
-LIMIT = 1 << 30
-"""Bytes of keys that may wait here for shards that are unavailable."""
-
 RETRY, LONGEST_RETRY = 5.0, 60.0
 """Seconds until a shard that was left out is tried again; twice as many each time."""
-
-
-@dataclass(frozen=True)
-class Way:
-    """What to do when a shard is unavailable."""
-
-    patience: float = PATIENCE
-    """Seconds to wait for it."""
-    goes_on: bool = False
-    """Whether to go on without it then, instead of to stop."""
-    limit: int = LIMIT
-    """Bytes that may wait for it."""
-    say: Callable[[str], None] = lambda line: None
 
 
 class ShardFigures(NamedTuple):
@@ -64,11 +47,11 @@ class ShardedKeys:
     what it saved and told the rest.
     """
 
-    def __init__(self, engine: Engine, way: Way, discarded: list[str]) -> None:
-        """`discarded` is told the id once nobody has this any more."""
-        self.engine, self._way = engine, way
+    def __init__(self, engine: Engine) -> None:
+        engine.drop_discarded()
+        self.engine, self._way = engine, engine.way
         self.id = secrets.token_hex(8)
-        weakref.finalize(self, discarded.append, self.id).atexit = False
+        weakref.finalize(self, engine.discarded.append, self.id).atexit = False
         self.entries = 0
         """How many were handed on."""
         self.saved = Saved("", 0, (0,) * engine.count)

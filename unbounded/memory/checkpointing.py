@@ -13,7 +13,7 @@ from typing import final
 
 import numpy as np
 
-from unbounded.cluster import Shards
+from unbounded.cluster import Engine
 from unbounded.errors import EngineError, MemoryFault, StoreError, Unavailable
 from unbounded.memory.learned import LearnedState, grows, present_names
 from unbounded.states import Arrays, NoDelta, from_array
@@ -60,7 +60,7 @@ class Checkpointing:
     A log of this process has none, and is read again from its beginning.
     """
 
-    def __init__(self, log: TextLog, *, write: bool, shards: Shards | None = None) -> None:
+    def __init__(self, log: TextLog, *, write: bool, shards: Engine | None = None) -> None:
         self._log, self._write, self._shards = log, write, shards
         self._store = log if isinstance(log, Store) else None
         self.since, self.since_full = 0, 0

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import final
+from typing import TYPE_CHECKING, final
 
 from unbounded.corpus import Reader, Sentence, Splitter, read_sentences
 from unbounded.corpus.formats import JSON_LINES, TABLES, ending
@@ -21,6 +21,9 @@ from unbounded.memory.local import LocalBackend
 from unbounded.memory.log_contents import Placed, documents, words_of
 from unbounded.model import Reading
 from unbounded.store.catalog import FileNote
+
+if TYPE_CHECKING:
+    from unbounded.memory.memory import Memory
 
 
 @dataclass(frozen=True)
@@ -66,15 +69,13 @@ class _Due:
 
 
 def read_files(
-    backend: LocalBackend,
-    take: Callable[[Iterable[Sentence]], Iterator[Reading]],
-    splitter: Splitter,
+    memory: "Memory",
     paths: Sequence[str | Path],
     *,
-    again: bool = False,
-    prune: bool = False,
-    column: str | None = None,
-    hear: Callable[[Reading], None] = lambda reading: None,
+    again: bool,
+    prune: bool,
+    column: str | None,
+    hear: Callable[[Reading], None],
 ) -> FilesRead:
     """Read what is new or has changed; the old versions are forgotten together, before.
 
@@ -82,6 +83,7 @@ def read_files(
     gone is forgotten too. `column` is the field of tables and lines of JSON. `hear` is told each
     block as it is read.
     """
+    backend, splitter = memory.backend, memory.model.tokenizer
     backend.check_usable(write=True)
     noted, found = backend.files(), FilesRead()
     known = [document.name for document in documents(backend.store)]
@@ -117,7 +119,7 @@ def read_files(
             reader = Reader([one.source.path], field=column)
             sentences = _sentences(name, one.source, reader, splitter)
             count = one.known
-            for block in take(unread(sentences, count)):
+            for block in memory.take(unread(sentences, count)):
                 nats, words = float(surprise(block.prob).sum()), block.words
                 found.tally.add(nats, len(words), splitter.characters(words))
                 count += len(words)

@@ -3,10 +3,11 @@
 import time as clock
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, final
 
-from unbounded.cluster import Sharded, Shards
+from unbounded.cluster import Engine, Sharded
 from unbounded.cluster.sharded_keys import ShardFigures
 from unbounded.corpus import Block
 from unbounded.errors import StoreError
@@ -18,7 +19,6 @@ from unbounded.memory.learned import LearnedState
 from unbounded.memory.log_contents import (
     enlarged,
     files,
-    fitting_blocks,
     kept_since,
     labels,
     runs_of,
@@ -31,7 +31,8 @@ from unbounded.store.records import Ranges
 from unbounded.store.text_log import UNDO
 
 BLOCK = 512
-"""Words that are read, and written down, at once; more of them in a large memory."""
+"""Words that are read, and written down, at once; more of them in a large memory. No splitter makes
+longer words than `tokenizer.LONGEST`, so that they always fit a record."""
 
 SYNCED = 8192
 """Words that are read between two syncs, one or two seconds; `read` ends in one."""
@@ -58,7 +59,7 @@ class LocalBackend:
         write: bool = True,
         show: Show = unheard,
         learned: LearnedState | None = None,
-        shards: Shards | None = None,
+        shards: Engine | None = None,
     ) -> None:
         self.store, self.budget, self.writes, self.shards = store, budget, write, shards
         self.events = store.events
@@ -71,7 +72,13 @@ class LocalBackend:
 
     def _fresh(self) -> LearnedState:
         rates = self.budget is not None and self.budget.policy == "surprise"
+<<<<<<< HEAD
         datastore = None if self.shards is None else self.shards.datastore
+=======
+        datastore = None
+        if self.shards is not None:
+            datastore = Sharded(self.shards, self._model.lm.key_width)
+>>>>>>> wt-lines
         given = self._model, self._config, self._recipe
         return LearnedState(*given, rates=rates, datastore=datastore)
 
@@ -134,6 +141,22 @@ class LocalBackend:
             self._end(began, whole)
             raise
 
+<<<<<<< HEAD
+=======
+    def _read_all(self, cut: Iterable[Block], time: datetime | None) -> Iterator[Reading]:
+        unsynced = 0
+        for block in cut:
+            self._make_room(len(block.words))
+            yield self._read(block, time)
+            unsynced += len(block.words)
+            if self.saving.due or unsynced >= SYNCED:
+                self.store.sync()
+                unsynced = 0
+            if self.saving.due:
+                self.saving.delta(self.learned)
+        self.store.sync()
+
+>>>>>>> wt-lines
     def _end(self, began: Snapshot, whole: bool) -> None:
         """Reading failed: take back what was read, or say how far it came."""
         store = self.store
@@ -165,7 +188,7 @@ class LocalBackend:
         if self._cost is not None and (said := self._cost.read(reading)) is not None:
             self.events.append(said)
             self._cost = None
-        return reading
+        return replace(reading, block=block)
 
     def files(self) -> Mapping[str, FileNote]:
         """Files as they were read; whole are those of which nothing was forgotten since."""

@@ -1,4 +1,4 @@
-"""A log: its blocks as they are written down, each short enough for a record; what is left of it.
+"""A log: its blocks as they are written down; what is left of it.
 
 That can be had document by document, file by file, or as a table with a row a word.
 """
@@ -21,7 +21,7 @@ from unbounded.files import write_atomically
 from unbounded.memory.forgetting import is_part_of
 from unbounded.store import Snapshot, TextLog
 from unbounded.store.catalog import FileNote
-from unbounded.store.records import Runs, fitting
+from unbounded.store.records import Runs
 
 LARGE, MOST = 131_072, 8
 
@@ -52,19 +52,6 @@ def enlarged(block: int, entries: int) -> int:
     [512, 512, 1536, 4096]
     """
     return block * min(max(entries // LARGE, 1), MOST)
-
-
-def fitting_blocks(cut: Iterable[Block]) -> Iterator[Block]:
-    """The blocks, those that are too long for a record in parts."""
-    for block in cut:
-        for rows in fitting(block.words):
-            if rows == slice(0, len(block.words)):
-                yield block
-                continue
-            used, document = np.unique(block.document[rows], return_inverse=True)
-            names = tuple(block.documents[i] for i in used.tolist())
-            forms = None if block.forms is None else block.forms[rows]
-            yield Block(block.words[rows], names, document, block.line[rows], forms)
 
 
 def labels(block: Block) -> list[str]:

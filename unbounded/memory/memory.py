@@ -1,7 +1,7 @@
 """A memory, opened: reads, predicts, scores, goes on writing, forgets; wherever it lies."""
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -9,7 +9,6 @@ from types import TracebackType
 from typing import Any, final
 
 from unbounded.corpus import (
-    Block,
     Line,
     Sentence,
     blocks,
@@ -86,26 +85,19 @@ class Memory:
         again: bool = False,
         prune: bool = False,
         field: str | None = None,
+        hear: Callable[[BlockReading], None] = lambda reading: None,
     ) -> FilesRead:
         """Read files and folders: skips what has not changed, and replaces what has.
 
         What could not be read as text is left out, and said; `again` reads all once more; `prune`
-        forgets files that are gone; `field` is what is read of tables and lines of JSON. Durable
-        when it returns.
+        forgets files that are gone; `field` is what is read of tables and lines of JSON; `hear` is
+        told each block as it is read. Durable when it returns.
         """
         given = [paths] if isinstance(paths, str | Path) else list(paths)
         for path in given:
             if not isinstance(path, str | Path):
                 raise SettingError(f"a path is of type {type(path).__name__}; give a str or a Path")
-        return read_files(
-            *(self.backend, self._take_sentences, self.model.tokenizer, given),
-            again=again,
-            prune=prune,
-            column=field,
-        )
-
-    def _take_sentences(self, sentences: Iterable[Sentence]) -> Iterator[BlockReading]:
-        return self.take(blocks(sentences, self.backend.block))
+        return read_files(self, given, again=again, prune=prune, column=field, hear=hear)
 
     def follow(
         self,
@@ -123,7 +115,7 @@ class Memory:
         """
         given = placed_lines(lines, UNNAMED)
         sentences = unread(read_sentences(given, self.model.tokenizer, forms=True), skip)
-        return self.take(blocks(sentences, self.backend.block), time=time, whole=whole)
+        return self.take(sentences, time=time, whole=whole)
 
     def known_words(self, lines: Iterable[Line], document: str) -> int | None:
         """How many words of a document are there, if its lines begin with them; otherwise None."""
@@ -131,10 +123,10 @@ class Memory:
         return known_words(words_of(self.backend.store, document), sentences)
 
     def take(
-        self, cut: Iterable[Block], *, time: datetime | None = None, whole: bool = False
+        self, sentences: Iterable[Sentence], *, time: datetime | None = None, whole: bool = False
     ) -> Iterator[BlockReading]:
-        """`follow` for words that were split and cut into blocks before; read as it is taken."""
-        return self.backend.read(cut, time, whole=whole)
+        """`follow` for lines that were split into words before; read as it is taken."""
+        return self.backend.read(blocks(sentences, self.backend.block), time, whole=whole)
 
     def _kept(self, block: BlockReading) -> Reading:
         """What is left of a block once its states are let go."""

@@ -6,14 +6,14 @@ Names of memories are for whoever keeps several in one folder and lets others ch
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from unbounded.cluster import Address, Shards, Way, connected
+from unbounded.cluster import Address, Engine, Way, connected
 from unbounded.cluster.connecting import SHARDS
-from unbounded.cluster.engine import PATIENCE
-from unbounded.cluster.sharded_keys import LIMIT
+from unbounded.cluster.engine import LIMIT, PATIENCE
 from unbounded.errors import SettingError, StoreError
 from unbounded.experts import Kernel
 from unbounded.lm import Pretrained, load_model
@@ -89,35 +89,34 @@ def open(
         backend = LocalBackend(InProcess(), loaded, config or MemoryConfig(), recipe, budget)
         return Memory(backend, loaded)
     asked = preset, config, budget
-    start = None if engine is None else _Start(engine, way, threads)
+    start = None if engine is None else partial(_started, engine, way, threads)
     return _open_on_disk(folder, given, mode, *asked, show, disk or RealDisk(), start)
 
 
-@dataclass(frozen=True)
-class _Start:
-    """How to start the shards of a memory."""
-
-    engine: str
-    way: Way
-    threads: int
-
-    def __call__(
-        self, folder: Path, about: Mapping[str, Any], model: Pretrained, config: MemoryConfig
-    ) -> Shards:
-        asked, had = Address.parse(self.engine).shards, about.get("shards")
-        if had is not None and asked not in (None, had):
-            raise SettingError(
-                f"{folder} has {had} shards, not {asked}; leave ?shards= out, or move it: "
-                f"'unbounded memory move {folder} NEW --engine …'"
-            )
-        described = {
-            "memory": about["id"],
-            "model": model.fingerprint,
-            "width": model.lm.key_width,
-            "index": config.index,
-            "shards": had or asked or SHARDS,
-        }
-        return connected(folder, self.engine, described, self.way, threads=self.threads)
+def _started(
+    engine: str,
+    way: Way,
+    threads: int,
+    folder: Path,
+    about: Mapping[str, Any],
+    model: Pretrained,
+    config: MemoryConfig,
+) -> Engine:
+    """The shards of a memory."""
+    asked, had = Address.parse(engine).shards, about.get("shards")
+    if had is not None and asked not in (None, had):
+        raise SettingError(
+            f"{folder} has {had} shards, not {asked}; leave ?shards= out, or move it: "
+            f"'unbounded memory move {folder} NEW --engine …'"
+        )
+    described = {
+        "memory": about["id"],
+        "model": model.fingerprint,
+        "width": model.lm.key_width,
+        "index": config.index,
+        "shards": had or asked or SHARDS,
+    }
+    return connected(folder, engine, described, way, threads=threads)
 
 
 def _open_on_disk(
@@ -129,7 +128,7 @@ def _open_on_disk(
     budget: Budget | None,
     show: Show,
     disk: Disk,
-    start: _Start | None,
+    start: Callable[..., Engine] | None,
 ) -> Memory:
     try:
         _check_not_old(folder)
@@ -215,7 +214,7 @@ def _check_place(folder: Path, about: Mapping[str, Any], sharded: bool, mode: st
         )
 
 
-def _bring_onto(backend: LocalBackend, store: Store, shards: Shards) -> None:
+def _bring_onto(backend: LocalBackend, store: Store, shards: Engine) -> None:
     """From now on the memory is on shards: its index was just made there."""
     if len(store.snapshots()):
         backend.events.append(f"{store.folder} was brought onto {shards.count} shards")

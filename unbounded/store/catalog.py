@@ -18,11 +18,8 @@ Left = Bool[np.ndarray, " n"]
 """Which words were not forgotten."""
 
 
-_BLOCK = np.dtype(
-    [(name, "i8") for name in ("first", "number", "start", "forms")] + [("time", "f8")]
-)
-"""A block of words: its first position, its record's number, where that begins, where the one with
-its forms does, and when it was read."""
+_BLOCK = np.dtype([("first", "i8"), ("number", "i8"), ("forms", "i8"), ("time", "f8")])
+"""A block of words: its first position, its record, the one with its forms or 0, its time."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +60,7 @@ class Lines:
 
 @final
 class Catalog:
-    """The journal's table of contents: 12 bytes a line and 40 a record, none a word.
+    """The journal's table of contents: 12 bytes a line and 32 a record, none a word.
 
     Words are numbered by position, in the order they were read; entries are the positions that
     were not forgotten, numbered without a gap, as the indexes of the memory number them.
@@ -103,27 +100,22 @@ class Catalog:
         self._numbers[document.name] = len(self.documents)
         self.documents.append(document)
 
-    def add_words(self, number: int, start: int, words: Words) -> None:
-        """The next block; its record has that number and begins at `start`."""
+    def add_words(self, number: int, words: Words) -> None:
+        """The next block; its record has that number."""
         if len(words.runs) and not (
             0 <= int(words.runs[:, 0].min()) <= int(words.runs[:, 0].max()) < len(self.documents)
         ):
             raise ValueError("words of a document that was never named")
-        self._blocks.append(np.array([(self.positions, number, start, 0, words.time)], _BLOCK))
+        self._blocks.append(np.array([(self.positions, number, 0, words.time)], _BLOCK))
         self._runs.append(words.runs)
         self.positions += words.count
 
-    def add_forms(self, number: int, start: int) -> None:
-        """How the last block was written; that record begins at `start`."""
+    def add_forms(self, number: int) -> None:
+        """How the last block was written is in that record."""
         last = self._blocks.view[-1:]
         if last["number"].tolist() != [number - 1]:
             raise ValueError("forms of no words")
-        last["forms"] = start or -1
-
-    def forms(self, block: int) -> tuple[int, int] | None:
-        """The number of the record that says how a block was written, and where that begins."""
-        _, number, _, start, _ = self._blocks.view[block].item()
-        return (number + 1, max(start, 0)) if start else None
+        last["forms"] = number
 
     def forget(self, ranges: Ranges) -> None:
         """Words at these positions are gone."""
@@ -177,9 +169,9 @@ class Catalog:
         return np.searchsorted(self._blocks.view["first"], positions, "right") - 1
 
     def block(self, block: int) -> tuple[int, int, int]:
-        """The first position of a block, its record's number, and where that begins."""
-        first, number, start, _, _ = self._blocks.view[block].item()
-        return first, number, start
+        """The first position of a block, its record, and the one with its forms; 0 is none."""
+        first, number, forms, _ = self._blocks.view[block].item()
+        return first, number, forms
 
     def times(self) -> tuple[Spots, np.ndarray]:
         """The first position of each block of words, and when it was read."""

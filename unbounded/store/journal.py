@@ -342,12 +342,10 @@ class Journal:
             if record.kind != IDENTITY:
                 yield record
 
-    def read(self, start: int, number: int) -> Record:
-        """The one record at a place where there must be one."""
-        head = os.pread(self._file, HEAD.size, start)
-        length = HEAD.unpack(head)[0] if len(head) == HEAD.size else 0
-        data = os.pread(self._file, HEAD.size + min(length, encoding.LONGEST), start)
-        found = record_at(memoryview(data), start, number, start)
+    def read(self, number: int) -> Record:
+        """The record of that number."""
+        start, end = self._ends[number : number + 2]
+        found = record_at(memoryview(self.bytes_at(start, end - start)), start, number, start)
         if found is None:
             raise damaged(self.path, start)
         return found

@@ -145,22 +145,6 @@ def words_payload(time: float, runs: Runs, words: Sequence[str]) -> bytes:
     return proved(payload, same)
 
 
-def fitting(words: Sequence[str]) -> Iterator[slice]:
-    """Stretches of words that can each be a record; a word that is too long by itself is one."""
-    # At most four bytes a letter, a line end, and a run of its own; mostly that is all.
-    if 4 * sum(map(len, words)) + 16 * len(words) + _WORDS.size <= LONGEST:
-        yield slice(0, len(words))
-        return
-    first, size = 0, _WORDS.size
-    for at, word in enumerate(words):
-        more = len(word.encode("utf-8", "replace")) + 16
-        if size + more > LONGEST and at > first:
-            yield slice(first, at)
-            first, size = at, _WORDS.size
-        size += more
-    yield slice(first, len(words))
-
-
 def read_words(payload: memoryview) -> Words:
     """The block of words that the bytes hold."""
     time, count, runs = _WORDS.unpack_from(payload)

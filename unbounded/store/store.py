@@ -2,7 +2,7 @@
 
 import os
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, final
@@ -26,7 +26,7 @@ from unbounded.store.layout import (
     snapshot_paths,
     write_about,
 )
-from unbounded.store.records import WATERMARK, Record, new_journal, write_journal
+from unbounded.store.records import WATERMARK, new_journal, write_journal
 from unbounded.store.snapshot import Snapshot, read_manifest, write_snapshot
 from unbounded.store.text_log import TextLog, records_left
 
@@ -109,35 +109,12 @@ class Store(TextLog):
             raise StoreError(f"{self.folder} was closed; open it again")
         return self._journal
 
-    @property
-    def records(self) -> int:
-        """How many records the journal has."""
-        return self.journal.records
-
-    @property
-    def end(self) -> int:
-        """Where they end."""
-        return self.journal.end
-
     # What only the writer may do.
-
-    def _write(self, parts: Sequence[tuple[int, bytes]]) -> Sequence[Record]:
-        return self.journal.append(parts)
-
-    def _since(self, count: int) -> Iterator[Record]:
-        return self.journal.since(count)
-
-    def _at(self, start: int, number: int) -> Record:
-        return self.journal.read(start, number)
 
     def undo(self, records: int) -> None:
         """Take back all but so many records, synced or not; the catalog is read again."""
         self.journal.cut(records)
         self._open()
-
-    def sync(self) -> None:
-        """Return once all that was appended is on disk: it is acknowledged."""
-        self.journal.sync()
 
     def compact(self, arrays: Mapping[str, np.ndarray] | None) -> None:
         """Write a journal without the forgotten words, and the state beside it; then switch.
@@ -278,15 +255,9 @@ class Store(TextLog):
             and self.catalog.entries_before(positions) == snapshot.entries
         )
 
-    def marker(self) -> Snapshot:
-        """Where the journal stands, for `replay` to go on from."""
-        catalog, records = self.catalog, self.records
-        here = self.folder, self.generation, records, self.end, catalog.positions, catalog.entries
-        return Snapshot(*here, self.journal.checksum_of(records))
-
     def verify(self) -> int:
         """Read every record's checksum again; how many of them can be read."""
-        return self.journal.first + sum(1 for _ in self._since(0))
+        return self.journal.first + sum(1 for _ in self.journal.since(0))
 
     @property
     def bytes(self) -> int:

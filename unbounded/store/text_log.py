@@ -9,7 +9,9 @@ from typing import final
 import numpy as np
 
 from unbounded.errors import StoreError
+from unbounded.store import records
 from unbounded.store.catalog import Catalog, Document, FileNote, Left
+from unbounded.store.journal import Journal
 from unbounded.store.records import (
     DOCUMENT,
     FILE,
@@ -65,8 +67,8 @@ class TextLog(ABC):
 
     @property
     @abstractmethod
-    def records(self) -> int:
-        """How many records there are."""
+    def journal(self) -> "Journal | ProcessJournal":
+        """The records, as long as it is open."""
 
     @property
     @abstractmethod
@@ -79,10 +81,6 @@ class TextLog(ABC):
         """All that it holds on disk, what is being written included."""
 
     @abstractmethod
-    def marker(self) -> Snapshot:
-        """Where it stands, for `replay` to go on from."""
-
-    @abstractmethod
     def compact(self, arrays: Mapping[str, np.ndarray] | None) -> None:
         """Be written anew without the forgotten words; `arrays` is the state that goes with it."""
 
@@ -91,26 +89,26 @@ class TextLog(ABC):
         """Take back all but so many records, synced or not; the catalog is read again."""
 
     @abstractmethod
-    def sync(self) -> None:
-        """Return once all that was appended is as safe as it gets: it is acknowledged."""
-
-    @abstractmethod
     def close(self) -> None:
         """Let go of everything."""
 
-    @abstractmethod
-    def _write(self, parts: Parts) -> Sequence[Record]:
-        """Append records of these kinds and payloads; what they are."""
+    @property
+    def records(self) -> int:
+        """How many records there are."""
+        return self.journal.records
 
-    @abstractmethod
-    def _since(self, count: int) -> Iterator[Record]:
-        """The records behind so many."""
-
-    @abstractmethod
-    def _at(self, start: int, number: int) -> Record:
-        """The record of that number, which begins there."""
+    def marker(self) -> Snapshot:
+        """Where it stands, for `replay` to go on from."""
+        catalog, journal = self.catalog, self.journal
+        read = self.folder, self.generation, journal.records, journal.end
+        checksum = journal.checksum_of(journal.records)
+        return Snapshot(*read, catalog.positions, catalog.entries, checksum)
 
     # Writing.
+
+    def sync(self) -> None:
+        """Return once all that was appended is as safe as it gets: it is acknowledged."""
+        self.journal.sync()
 
     def append(
         self,
@@ -130,8 +128,11 @@ class TextLog(ABC):
         known = [numbers.get(name, self.catalog.number_of(name) or 0) for name in documents]
         numbered = np.asarray(runs, np.int64).copy()
         numbered[:, 0] = np.array(known, np.int64)[runs[:, 0]]
-        written = [] if forms is None else [(FORMS, forms_payload(words, forms))]
-        self._append([*parts, (WORDS, words_payload(time, numbered, words)), *written])
+        parts.append((WORDS, words_payload(time, numbered, words)))
+        # Words are short, what is white space between them need not be: it is only for show.
+        if forms is not None and len(payload := forms_payload(words, forms)) <= records.LONGEST:
+            parts.append((FORMS, payload))
+        self._append(parts)
 
     def forget(self, ranges: Ranges) -> None:
         """Write down that words are forgotten; durable when it returns."""
@@ -148,13 +149,13 @@ class TextLog(ABC):
         self._append([(VERB, json_payload({"verb": verb}))])
 
     def _append(self, parts: Parts) -> None:
-        for record in self._write(parts):
+        for record in self.journal.append(parts):
             self._take(record)
 
     def _take(self, record: Record) -> None:
         """Take in a record; `ValueError` if it makes no sense."""
         if record.kind == WORDS:
-            self.catalog.add_words(record.number, record.start, read_words(record.payload))
+            self.catalog.add_words(record.number, read_words(record.payload))
         elif record.kind == VERB:
             verb = str(read_json(record.payload)["verb"])
             if verb == UNDO:
@@ -162,7 +163,7 @@ class TextLog(ABC):
             else:
                 self.verbs.append((record.number, verb))
         elif record.kind == FORMS:
-            self.catalog.add_forms(record.number, record.start)
+            self.catalog.add_forms(record.number)
         elif record.kind == FORGET:
             ranges = read_ranges(record.payload)
             self.catalog.forget(ranges)
@@ -189,7 +190,7 @@ class TextLog(ABC):
     def blocks(self, start: Snapshot | None = None) -> Iterator[tuple[Words, Left]]:
         """Each block of words as it was read, and which of them are left."""
         position = 0 if start is None else start.positions
-        for record in self._since(0 if start is None else start.records):
+        for record in self.journal.since(0 if start is None else start.records):
             if record.kind == WORDS:
                 words = read_words(record.payload)
                 yield words, self.catalog.kept(position, words.count)
@@ -208,10 +209,8 @@ class TextLog(ABC):
         return self._forms_of(int(self.catalog.blocks_of(np.array([position]))[0]), words)
 
     def _forms_of(self, block: int, words: Sequence[str]) -> list[str] | None:
-        if (where := self.catalog.forms(block)) is None:
-            return None
-        number, at = where
-        return read_forms(words, self._at(at, number).payload)
+        _, _, number = self.catalog.block(block)
+        return read_forms(words, self.journal.read(number).payload) if number else None
 
     def _between(
         self, start: int, stop: int, shown: Callable[[int, list[str]], list[str] | None]
@@ -223,8 +222,8 @@ class TextLog(ABC):
         first, last = self.catalog.blocks_of(np.array([start, stop - 1])).tolist()
         out: list[str] = []
         for block in range(first, last + 1):
-            position, number, at = self.catalog.block(block)
-            every = shown(block, read_words(self._at(at, number).payload).words)
+            position, number, _ = self.catalog.block(block)
+            every = shown(block, read_words(self.journal.read(number).payload).words)
             if every is None:
                 return None
             left = self.catalog.kept(position, len(every))
@@ -234,74 +233,88 @@ class TextLog(ABC):
 
 
 @final
-class InProcess(TextLog):
-    """A log of this process: nothing is on disk, and nothing outlives it."""
+class ProcessJournal:
+    """Records of this process: nothing is on disk, and nothing outlives it."""
+
+    end = 0
 
     def __init__(self) -> None:
-        super().__init__(Path("(this process)"))
-        self.generation = 1
-        self._records: list[Record] | None = []
+        self._records: list[Record] = []
 
     @property
     def records(self) -> int:
         """How many records there are."""
-        return len(self._records or [])
+        return len(self._records)
+
+    def checksum_of(self, records: int) -> None:
+        """Nothing has to be told from another history."""
+
+    def append(self, parts: Parts) -> list[Record]:
+        """Keep records of these kinds and payloads; what they are."""
+        new = [
+            Record(kind, number, 0, 0, memoryview(payload), 0)
+            for number, (kind, payload) in enumerate(parts, self.records)
+        ]
+        self._records += new
+        return new
+
+    def cut(self, count: int) -> None:
+        """Take back all but so many records."""
+        del self._records[count:]
+
+    def since(self, count: int) -> Iterator[Record]:
+        """The records behind so many."""
+        return iter(self._records[count:])
+
+    def read(self, number: int) -> Record:
+        """The record of that number."""
+        return self._records[number]
+
+    def sync(self) -> None:
+        """Nothing: it is as safe as the process."""
+
+
+@final
+class InProcess(TextLog):
+    """A log of this process."""
+
+    bytes = 0
+
+    def __init__(self) -> None:
+        super().__init__(Path("(this process)"))
+        self.generation = 1
+        self._journal: ProcessJournal | None = ProcessJournal()
+
+    @property
+    def journal(self) -> ProcessJournal:
+        """The records, as long as it is open."""
+        if self._journal is None:
+            raise StoreError("the memory was closed; open a new one")
+        return self._journal
 
     @property
     def closed(self) -> bool:
         """Whether it was closed."""
-        return self._records is None
-
-    @property
-    def bytes(self) -> int:
-        """None on disk."""
-        return 0
-
-    def marker(self) -> Snapshot:
-        """Where it stands."""
-        catalog = self.catalog
-        here = self.folder, self.generation, self.records, 0, catalog.positions, catalog.entries
-        return Snapshot(*here)
+        return self._journal is None
 
     def undo(self, records: int) -> None:
         """Take back all but so many records."""
-        kept = list(self._since(0))[:records]
+        self.journal.cut(records)
         self._clear()
-        self._records = []
-        self._append([(record.kind, bytes(record.payload)) for record in kept])
+        for record in self.journal.since(0):
+            self._take(record)
 
     def compact(self, arrays: Mapping[str, np.ndarray] | None) -> None:
         """Keep what is left alone."""
         left = list(records_left(self))
         self._clear()
-        self._records = []
+        self._journal = ProcessJournal()
         self.generation += 1
         self._append(left)
 
-    def sync(self) -> None:
-        """Nothing: it is as safe as the process."""
-
     def close(self) -> None:
         """Let go of it."""
-        self._records = None
-
-    def _write(self, parts: Parts) -> list[Record]:
-        if self._records is None:
-            raise StoreError("the memory was closed; open a new one")
-        first = len(self._records)
-        new = [
-            Record(kind, number, 0, 0, memoryview(payload), 0)
-            for number, (kind, payload) in enumerate(parts, first)
-        ]
-        self._records += new
-        return new
-
-    def _since(self, count: int) -> Iterator[Record]:
-        return iter((self._records or [])[count:])
-
-    def _at(self, start: int, number: int) -> Record:
-        assert self._records is not None
-        return self._records[number]
+        self._journal = None
 
 
 def records_left(log: TextLog) -> Iterator[tuple[int, bytes]]:
