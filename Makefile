@@ -1,7 +1,8 @@
 # `make demo` shows it, `make check` checks it while you work, `make test` checks all of it, as CI does.
 PYTHON ?= python3
 BIN := .venv/bin
-INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt $(PIP)
+COMPILE := --compile
+INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt $(COMPILE)
 # One thread a process: there are as many processes as cores.
 QUIET := OMP_NUM_THREADS=1
 
