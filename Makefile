@@ -1,6 +1,8 @@
 # `make demo` shows it, `make check` checks it while you work, `make test` checks all of it, as CI does.
 PYTHON ?= python3
 BIN := .venv/bin
+COMPILE := --compile
+INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt $(COMPILE)
 # One thread a process: there are as many processes as cores.
 QUIET := OMP_NUM_THREADS=1
 
@@ -8,17 +10,30 @@ QUIET := OMP_NUM_THREADS=1
 
 setup: .venv/ready
 
-.venv/ready: pyproject.toml constraints.txt CMakeLists.txt $(wildcard native/*)
+# Two at once with --jobs: what is fetched, and what is compiled here.
+.venv/ready: .venv/packages .venv/native
+	touch $@
+
+.venv/tools:
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	# The module is built here and not in a room of its own, which would be elsewhere each time: what
-	# is compiled stays, for `make native` and `make wheel`.
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt scikit-build-core nanobind \
-		$(shell command -v cmake >/dev/null || echo cmake ninja)
-	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt 'unbounded[dev]'
+	$(INSTALL) scikit-build-core nanobind $(shell command -v cmake >/dev/null || echo cmake ninja)
+	touch $@
+
+# All extras without the package itself, which may not be there yet.
+.venv/packages: .venv/tools pyproject.toml constraints.txt
+	$(BIN)/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+		all = [p["dependencies"], *p["optional-dependencies"].values()]; \
+		print(*(n for one in all for n in one if not n.startswith("unbounded")), sep="\n")' > $@.txt
+	$(INSTALL) --requirement $@.txt
 	# It asks for a numpy before 2 and works with ours; where it cannot be had, its tests are skipped.
-	-$(BIN)/python -m pip install --quiet --no-deps pyctcdecode==0.5.0
+	-$(INSTALL) --no-deps pyctcdecode==0.5.0
+	touch $@
+
+# The module is built here and not in a room of its own, which would be elsewhere each time: what is
+# compiled stays, for `make native` and `make wheel`.
+.venv/native: .venv/tools pyproject.toml CMakeLists.txt $(wildcard native/*)
+	$(INSTALL) --no-deps --no-build-isolation --editable .
 	touch $@
 
 # The extension again after an edit in native/ (what has not changed is not compiled again).

@@ -118,38 +118,47 @@ def assert_same(one: Pretrained, other: Pretrained) -> None:
     ]
 
 
-KILLED = """
-import sys, torch
+# Trains in a fork for each folder it is sent: torch is loaded once.
+FORKS = """
+import os, sys
 from pathlib import Path
-from typing import Any
-torch.set_num_threads(1)
+import torch
 from tests.lm.test_training import CONFIG, NETWORK, cycle
 from unbounded.corpus import Tokenizer
 from unbounded.lm import train_model
-for progress in train_model(
-    Path(sys.argv[1]), cycle(12_000), Tokenizer(), NETWORK, CONFIG, resume=True, save_every=0.0
-):
-    print(progress.words, flush=True)
+torch.set_num_threads(1)
+for line in sys.stdin:
+    if not (pid := os.fork()):
+        folder, every = Path(line[:-1]), 1e9 if line.endswith("whole\\n") else 0.0
+        for progress in train_model(
+            folder, cycle(12_000), Tokenizer(), NETWORK, CONFIG, resume=True, save_every=every
+        ):
+            print(progress.words, flush=True)
+        os._exit(0)
+    print(pid, flush=True)
+    print("status", os.waitpid(pid, 0)[1], flush=True)
 """
 
 
 def test_kill_9_at_any_moment_loses_at_most_what_was_not_saved(tmp_path: Path) -> None:
     random = np.random.default_rng(5)
-    folder = tmp_path / "killed"
-    for _ in range(3):
-        child = subprocess.Popen(
-            [sys.executable, "-c", KILLED, str(folder)], stdout=subprocess.PIPE, text=True
-        )
-        assert child.stdout is not None
-        for _ in range(int(random.integers(2, 9))):
-            child.stdout.readline()
-        os.kill(child.pid, signal.SIGKILL)
-        child.communicate()
-    for name in ("killed", "whole"):
-        command = [sys.executable, "-c", KILLED, str(tmp_path / name)]
-        subprocess.run(command, check=True, capture_output=True)
-    assert_same(load_model(tmp_path / "whole"), load_model(folder))
-    assert not [file for file in folder.iterdir() if file.name.startswith(".")]
+    with subprocess.Popen(
+        [sys.executable, "-c", FORKS], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as forks:
+        assert forks.stdin is not None
+        assert forks.stdout is not None
+        for name, kill in [*[("killed", True)] * 3, ("killed", False), ("whole", False)]:
+            forks.stdin.write(f"{tmp_path / name}\n")
+            forks.stdin.flush()
+            child = int(forks.stdout.readline())
+            if kill:
+                for _ in range(int(random.integers(2, 9))):
+                    assert forks.stdout.readline().strip().isdigit()
+                os.kill(child, signal.SIGKILL)
+            said = next(line for line in forks.stdout if line.startswith("status"))
+            assert said.split()[1] == str(int(signal.SIGKILL) if kill else 0)
+    assert_same(load_model(tmp_path / "whole"), load_model(tmp_path / "killed"))
+    assert not [file for file in (tmp_path / "killed").iterdir() if file.name.startswith(".")]
 
 
 def test_training_stops_early_and_keeps_the_best_epoch(tmp_path: Path) -> None:

@@ -251,9 +251,12 @@ def test_a_disk_that_fails_beside_the_reading_is_said_and_costs_nothing(
 def test_compacting_that_fails_anywhere_leaves_a_memory_that_goes_on(
     tmp_path: Path, kind: str
 ) -> None:
+    before: list[int] = []
+
     def use(memory: Memory) -> None:
         memory.read(some_text(20), "a")
         memory.forget(document="a")
+        before.append(count.counts[kind])
         memory.read(some_text(20, 1), "b")
         with suppress(StoreError):
             memory.compact()
@@ -262,7 +265,8 @@ def test_compacting_that_fails_anywhere_leaves_a_memory_that_goes_on(
 
     with opened(tmp_path / "count", disk=(count := FailingDisk())) as memory:
         use(memory)
-    for at in range(count.counts[kind]):
+    # What fails in reading and forgetting alone is in test_faults.py.
+    for at in range(before[0], count.counts[kind]):
         with (
             suppress(StoreError),
             opened(tmp_path / f"m{at}", disk=FailingDisk(kind, at, errno.EIO)) as memory,
