@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import Any, final
 
 from unbounded.cluster import Engine, Sharded
@@ -72,13 +73,8 @@ class LocalBackend:
 
     def _fresh(self) -> LearnedState:
         rates = self.budget is not None and self.budget.policy == "surprise"
-<<<<<<< HEAD
-        datastore = None if self.shards is None else self.shards.datastore
-=======
-        datastore = None
-        if self.shards is not None:
-            datastore = Sharded(self.shards, self._model.lm.key_width)
->>>>>>> wt-lines
+        width, shards = self._model.lm.key_width, self.shards
+        datastore = None if shards is None else partial(Sharded, shards, width)
         given = self._model, self._config, self._recipe
         return LearnedState(*given, rates=rates, datastore=datastore)
 
@@ -122,7 +118,7 @@ class LocalBackend:
         began, unsynced = self.store.marker(), 0
         try:
             with self.verb("read"):
-                for block in fitting_blocks(cut):
+                for block in cut:
                     self._make_room(len(block.words))
                     yield self._read_block(block, time)
                     unsynced += len(block.words)
@@ -141,22 +137,6 @@ class LocalBackend:
             self._end(began, whole)
             raise
 
-<<<<<<< HEAD
-=======
-    def _read_all(self, cut: Iterable[Block], time: datetime | None) -> Iterator[Reading]:
-        unsynced = 0
-        for block in cut:
-            self._make_room(len(block.words))
-            yield self._read(block, time)
-            unsynced += len(block.words)
-            if self.saving.due or unsynced >= SYNCED:
-                self.store.sync()
-                unsynced = 0
-            if self.saving.due:
-                self.saving.delta(self.learned)
-        self.store.sync()
-
->>>>>>> wt-lines
     def _end(self, began: Snapshot, whole: bool) -> None:
         """Reading failed: take back what was read, or say how far it came."""
         store = self.store
