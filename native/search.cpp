@@ -266,6 +266,8 @@ void Search::look(const Visits& visits, size_t start, Part& part) const {
     int32_t chunk = lists_.heads[list];
     for (int64_t first = 0; first < lists_.lengths[list]; first += kChunk) {
       int32_t following = lists_.next[chunk];
+      // Where the chunk behind it is, is asked for a chunk ahead too.
+      __builtin_prefetch(&lists_.next[std::max(following, 0)]);
       std::fill(valid, valid + many, lists_.lengths[list] - first);
       scan(lists_.chunks[chunk], lists_.tags[chunk], following >= 0 ? lists_.chunks[following] : behind);
       chunk = following;
