@@ -1,6 +1,7 @@
 """What every test may use: a toy network without torch, and how hard to try to break things."""
 
 import os
+import signal
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -19,6 +20,10 @@ from unbounded.memory import checkpointing
 settings.register_profile("check", deadline=None, print_blob=True)
 settings.register_profile("ci", deadline=None, print_blob=True)
 settings.load_profile("ci")
+
+# Behind an `&` the shell has Ctrl-C ignored, and what is started from there would ignore it too.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(params=_native.isas(), scope="module")

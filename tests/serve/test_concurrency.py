@@ -50,7 +50,7 @@ def test_predictions_go_on_while_a_long_text_is_read(
 ) -> None:
     path, other = client.make("busy", "The zorble slept.", "first"), client.make("other")
     reading = threading.Event()
-    slowly(monkeypatch, "_read", lambda: time.sleep(0.05))
+    slowly(monkeypatch, "_read_block", lambda: time.sleep(0.05))
 
     def read() -> None:
         body = {"text": LONG, "document": "long", "stream": True}
@@ -131,7 +131,7 @@ def test_who_would_wait_too_long_is_told_when_to_come_again(
     with in_thread(tmp_path / "s", model, limits=Limits(waiting=2), threads=1) as url:
         path, gate = Client(url).make("a"), Gate()
         clients = [Client(url) for _ in range(10)]
-        slowly(monkeypatch, "_read", gate.wait)
+        slowly(monkeypatch, "_read_block", gate.wait)
         with ThreadPoolExecutor(10) as pool:
             body = {"text": "It rains."}
             asked = [pool.submit(one.ask, "POST", f"{path}/read", body) for one in clients]
