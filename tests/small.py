@@ -6,12 +6,16 @@ import torch
 
 from tests.toy import ToyModel
 from tests.transformers_small import network
-from unbounded.experts import Adapted, Dynamic, DynamicHead, DynamicHeadConfig
+from unbounded.experts import Adapted, Dynamic, DynamicHead
 from unbounded.lm import (
     AdaptedConfig,
     AdaptedHead,
+    Adapter,
+    AdapterConfig,
     DynamicConfig,
+    DynamicHeadConfig,
     DynamicModel,
+    LearningLayer,
     NetworkConfig,
     RecurrentModel,
     SharedHead,
@@ -72,7 +76,12 @@ def adapted_transformer() -> Adapted:
 def dynamic_head() -> DynamicHead:
     """Quick to learn, in segments that a short text completes."""
     config = DynamicHeadConfig(segment=3, rate=0.5, adapter_rate=0.1)
-    return DynamicHead(SMALL["lstm"], config)
+    return DynamicHead(SMALL["lstm"], LearningLayer(SMALL["lstm"].output_layer, config))
+
+
+def dynamic_transformer() -> DynamicHead:
+    config = AdapterConfig(segment=3, rate=0.5)
+    return DynamicHead(small_transformer(), Adapter(small_transformer(), config))
 
 
 def adapted() -> Adapted:

@@ -63,8 +63,8 @@ PRESETS: dict[str, tuple[str, ...]] = {
 }
 """The paper's four and all experts together; "we always interpolate … with the uniform".
 
-`dynamic_head` is the output layer learning alone, `adapted` the same along a few directions, for
-networks whose output layer is too large to copy, and `dynamic` a baseline: all of it learning.
+`dynamic_head` is the output layer learning alone, or an adapter beneath it where it is too large
+to copy; `adapted` is the layer along a few directions, `dynamic` a baseline: all of it learning.
 `knnlm` is another, with a memory filled beforehand: as published, or tuned on a text for that.
 """
 
@@ -128,25 +128,27 @@ def experts_for(
     """The experts of a preset that can be had, under a protocol, with the training text or without.
 
     With a `closed` vocabulary there are no OOV words: the network alone is a model. Its output
-    layer is then one softmax over all pieces, too large to copy.
+    layer is too large to copy: what learns is an adapter beneath it, and beside that the layer
+    along a few directions.
 
     >>> experts_for("unigram", "open")
     ('static', 'spelling', 'unigram')
     """
     if closed and preset == "static":
         return ("static",)
-    swapped = {"dynamic_head": "adapted"} if closed else {}
+    swapped = {}
     if protocol == "open" and not closed:
-        swapped = {"uniform": "spelling"}
+        swapped["uniform"] = "spelling"
     if not text:
         swapped["ngrams"] = "ngram"
-    return tuple(swapped.get(name, name) for name in PRESETS[preset])
+    names = tuple(swapped.get(name, name) for name in PRESETS[preset])
+    return (*names, "adapted") if closed and preset == "full" else names
 
 
 def available(model: Pretrained, preset: str, protocol: str = "open") -> tuple[str, ...]:
     """The experts of a preset that this model can have."""
     names = experts_for(preset, protocol, text=model.text is not None, closed=model.lm.closed)
-    needed = {"adapted": HeadedModel, "dynamic_head": RecurrentModel}
+    needed = dict.fromkeys(("adapted", "dynamic_head"), HeadedModel)
     return tuple(name for name in names if isinstance(model.lm, needed.get(name, LanguageModel)))
 
 
@@ -210,7 +212,7 @@ def first_edition(model: Pretrained) -> Recipe:
     """What memories were made of before version 0.2: they go on as they began."""
     names = available(model, "full", "paper")
     former = {"dynamic_head": "adapted", "ngrams": "ngram"}
-    return Recipe(tuple(former.get(name, name) for name in names), oov="unk")
+    return Recipe(tuple(dict.fromkeys(former.get(name, name) for name in names)), oov="unk")
 
 
 def new_mixture(preset: str, experts: Sequence[str], width: int) -> Mixture:
@@ -289,7 +291,7 @@ class _Builder:
                 assert self._shared is not None
                 return Adapted(AdaptedHead(self._shared))
             case "dynamic_head":
-                return DynamicHead(self._model.recurrent)
+                return DynamicHead(self._model.headed)
             case "dynamic":
                 from unbounded.lm import DynamicModel
 

@@ -4,7 +4,14 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tests.small import TOY, adapted, adapted_transformer, dynamic, dynamic_head
+from tests.small import (
+    TOY,
+    adapted,
+    adapted_transformer,
+    dynamic,
+    dynamic_head,
+    dynamic_transformer,
+)
 from unbounded.corpus import Vocabulary
 from unbounded.datastore import IVFPQ, Auto, Flat
 from unbounded.experts import (
@@ -42,6 +49,7 @@ EXPERTS: dict[str, Callable[[], Expert]] = {
     "adapted": adapted,
     "adapted transformer": adapted_transformer,
     "dynamic_head": dynamic_head,
+    "dynamic_head transformer": dynamic_transformer,
     "dynamic": dynamic,
     "dynamic gru": lambda: dynamic("gru"),
     "uniform": lambda: Uniform(SIZE),

@@ -7,10 +7,18 @@ import numpy as np
 import pytest
 import torch
 
-from tests.small import SMALL
+from tests.small import SMALL, small_transformer
 from unbounded import _native
-from unbounded.experts import Adapted, DynamicHead, DynamicHeadConfig, Expert
-from unbounded.lm import AdaptedConfig, AdaptedHead, SharedHead
+from unbounded.experts import Adapted, DynamicHead, Expert
+from unbounded.lm import (
+    AdaptedConfig,
+    AdaptedHead,
+    Adapter,
+    AdapterConfig,
+    DynamicHeadConfig,
+    LearningLayer,
+    SharedHead,
+)
 
 LM = SMALL["lstm"]
 WORDS = np.array([3, 0, 11, 14, 8, 1, 1, 7, 5])
@@ -21,7 +29,13 @@ def adapted(every: int, rate: float, rank: int = 5, calm: float = 1e-2) -> Adapt
 
 
 def dynamic(segment: int, rate: float, adapter_rate: float = 0.2) -> DynamicHead:
-    return DynamicHead(LM, DynamicHeadConfig(segment, rate, adapter_rate))
+    config = DynamicHeadConfig(segment, rate, adapter_rate)
+    return DynamicHead(LM, LearningLayer(LM.output_layer, config))
+
+
+def adapter(segment: int, rate: float) -> DynamicHead:
+    lm = small_transformer()
+    return DynamicHead(lm, Adapter(lm, AdapterConfig(segment, rate)))
 
 
 HEADS: dict[str, Callable[[int, float], Expert]] = {"adapted": adapted, "dynamic_head": dynamic}
@@ -127,6 +141,42 @@ def test_a_dynamic_step_is_adagrads_with_one_sum_a_row_on_the_slope_that_autogra
         np.testing.assert_allclose(
             found[f"weight.{i}"], (layer - step).detach(), rtol=1e-4, atol=1e-5
         )
+
+
+@pytest.mark.parametrize("weights", [2**20, 10], ids=["all directions", "two"])
+def test_an_adapters_step_is_adagrads_on_the_slope_that_autograd_gives(
+    weights: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("unbounded.lm.adapter.WEIGHTS", weights)
+    lm, expert = small_transformer(), adapter(9, 0.3)
+    words = WORDS % lm.base_size
+    hidden = np.random.default_rng(1).normal(size=(9, lm.width)).astype(np.float32)
+    frozen = expert.score(hidden, words)
+    np.testing.assert_allclose(frozen, lm.prob(hidden, words), rtol=1e-6)
+    found = expert.state()
+    axes = torch.from_numpy(found.get("axes", np.eye(lm.width, dtype=np.float32)))
+    assert axes.shape[1] == (2 if weights == 10 else lm.width)
+    weight, states = torch.zeros(axes.shape, requires_grad=True), torch.from_numpy(hidden)
+    logits = (states + states @ axes @ weight.T) @ torch.from_numpy(lm.first_weight).T
+    torch.autograd.backward(torch.nn.functional.cross_entropy(logits, torch.from_numpy(words)))
+    assert weight.grad is not None
+    sums = weight.grad.square().mean(1)
+    np.testing.assert_allclose(found["sums"], sums, rtol=1e-4, atol=1e-12)
+    step = 0.3 / lm.width * weight.grad / (sums.sqrt() + AdapterConfig().calm)[:, None]
+    np.testing.assert_allclose(found["adapter"], -step, rtol=1e-4, atol=1e-7)
+    again = adapter(9, 0.3)
+    again.load([found])
+    after = again.predict(hidden)
+    np.testing.assert_array_equal(after.prob(words), expert.predict(hidden).prob(words))
+    np.testing.assert_allclose(after.dense(lm.base_size).sum(1), 1, rtol=1e-5)
+    assert -np.log(after.prob(words)).mean() < -np.log(frozen).mean()
+
+
+def test_what_is_no_piece_has_no_chance_and_teaches_nothing() -> None:
+    lm, expert = small_transformer(), adapter(2, 0.3)
+    hidden = np.ones((4, lm.width), np.float32)
+    assert not expert.score(hidden, np.full(4, lm.base_size + 3)).any()
+    assert set(expert.state()) == {"hidden", "words"}
 
 
 def test_a_block_is_computed_once_for_the_same_values_and_anew_for_others() -> None:

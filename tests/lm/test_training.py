@@ -14,10 +14,11 @@ import torch
 
 from unbounded.corpus import Sentence, Tokenizer
 from unbounded.errors import ModelError, SettingError, TrainingError
-from unbounded.experts import DynamicHeadConfig
 from unbounded.lm import (
     AdaptedConfig,
+    AdapterConfig,
     DynamicConfig,
+    DynamicHeadConfig,
     NetworkConfig,
     Pretrained,
     Progress,
@@ -243,6 +244,8 @@ def test_too_short_a_text_is_said() -> None:
         lambda: DynamicHeadConfig(segment=0),
         lambda: DynamicHeadConfig(rate=0.0),
         lambda: DynamicHeadConfig(calm=math.nan),
+        lambda: AdapterConfig(segment=0),
+        lambda: AdapterConfig(rate=-1.0),
     ],
 )
 def test_settings_out_of_range_are_refused(make: Callable[[], object]) -> None:

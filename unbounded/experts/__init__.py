@@ -10,7 +10,6 @@ from unbounded.experts.kernels import Kernel as Kernel
 from unbounded.experts.networks import Adapted as Adapted
 from unbounded.experts.networks import Dynamic as Dynamic
 from unbounded.experts.networks import DynamicHead as DynamicHead
-from unbounded.experts.networks import DynamicHeadConfig as DynamicHeadConfig
 from unbounded.experts.networks import Static as Static
 from unbounded.experts.ngram import NGram as NGram
 from unbounded.experts.offline import Offline as Offline

@@ -10,8 +10,13 @@ from unbounded.errors import named
 from unbounded.lm.adapted_head import AdaptedConfig as AdaptedConfig
 from unbounded.lm.adapted_head import AdaptedHead as AdaptedHead
 from unbounded.lm.adapted_head import SharedHead as SharedHead
+from unbounded.lm.adapter import Adapter as Adapter
+from unbounded.lm.adapter import AdapterConfig as AdapterConfig
 from unbounded.lm.language_model import HeadedModel as HeadedModel
 from unbounded.lm.language_model import LanguageModel as LanguageModel
+from unbounded.lm.learning_head import DynamicHeadConfig as DynamicHeadConfig
+from unbounded.lm.learning_head import LearningHead as LearningHead
+from unbounded.lm.learning_head import LearningLayer as LearningLayer
 from unbounded.lm.model_folder import Pretrained as Pretrained
 from unbounded.lm.model_folder import from_transformers as from_transformers
 from unbounded.lm.model_folder import load_model as load_model

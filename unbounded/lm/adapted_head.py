@@ -14,6 +14,7 @@ import numpy as np
 
 from unbounded import _native
 from unbounded.errors import check_settings
+from unbounded.lm.adapter import main_axes
 from unbounded.lm.language_model import HeadedModel, LanguageModel, Shortlist
 from unbounded.shapes import Float
 from unbounded.types import Hidden, Ids, Probs, State
@@ -96,7 +97,7 @@ class AdaptedHead:
         self.config = config
         self.base_size = shared.base_size
         self._shared = shared
-        self._look_along(_axes(shared.lm.first_weight, config.rank))
+        self._look_along(main_axes(shared.lm.first_weight, config.rank))
         # By directions and then columns, so that neighbors in memory are computed together. The
         # last direction is always one: a bias.
         shape = self._axes.shape[1] + 1, len(shared.lm.first_weight)
@@ -167,14 +168,6 @@ class AdaptedHead:
             self.config.learning_rate,
             self.config.calm,
         )
-
-
-def _axes(weight: np.ndarray, rank: int) -> np.ndarray:
-    """The directions along which the layer's weights are largest, as columns."""
-    # Those of the squares, which are few: a hundred times as fast to take apart as the rows.
-    rows = weight.astype(np.float64)
-    directions = np.linalg.eigh(rows.T @ rows)[1][:, ::-1]
-    return np.ascontiguousarray(directions[:, : min(rank, *weight.shape)], np.float32)
 
 
 def _gained(found: Shortlist, shares: Probs) -> Probs:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from unbounded.lm.learning_head import LearningHead
 from unbounded.shapes import Float
 from unbounded.types import Hidden, Ids, Probs, State
 
@@ -75,6 +76,10 @@ class HeadedModel(LanguageModel):
     @abstractmethod
     def outputs(self, hidden: Hidden) -> Float[np.ndarray, "n inner"]:
         """The part of a state that the output layer reads."""
+
+    @abstractmethod
+    def learning_head(self) -> LearningHead:
+        """An output layer that begins as this one's, and learns."""
 
     @abstractmethod
     def shortlist(self, hidden: Hidden, words: Ids) -> Shortlist:

@@ -7,6 +7,7 @@ import numpy as np
 
 from unbounded import _native
 from unbounded.lm.language_model import HeadedModel, Shortlist
+from unbounded.lm.learning_head import LearningHead, LearningLayer
 from unbounded.shapes import Float
 from unbounded.types import Hidden, Ids, Probs, State
 
@@ -88,6 +89,10 @@ class RecurrentModel(HeadedModel):
     def outputs(self, hidden: Hidden) -> Float[np.ndarray, "n inner"]:
         """All of a state."""
         return hidden
+
+    def learning_head(self) -> LearningHead:
+        """A copy of all of it, beneath it an adapter."""
+        return LearningLayer(self.output_layer)
 
     def shortlist(self, hidden: Hidden, words: Ids) -> Shortlist:
         """The first softmax at each step, and one word a step under it."""

@@ -11,7 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from unbounded.errors import ModelError
+from unbounded.lm.adapter import Adapter
 from unbounded.lm.language_model import HeadedModel, Shortlist
+from unbounded.lm.learning_head import LearningHead
 from unbounded.lm.pytorch import pick
 from unbounded.lm.settings import TransformerConfig
 from unbounded.shapes import Float, Int
@@ -95,6 +97,25 @@ class TransformerModel(HeadedModel):
         picked = pick(odds, self._on_head(np.maximum(column, 0)))
         share = np.where(known, picked.cpu().double().exp().numpy(), 0.0)
         return Shortlist(column, odds.cpu().numpy(), share, share)
+
+    def learning_head(self) -> LearningHead:
+        """An adapter beneath the output layer, which is too large to copy."""
+        return Adapter(self)
+
+    @torch.inference_mode()
+    def slopes(self, outputs: Hidden, words: Ids) -> tuple[Probs, Hidden]:
+        """The probability of one piece a step, and the slope of its surprise along the state.
+
+        Both zero for what is no piece.
+        """
+        probs, slopes = np.zeros(len(words)), np.zeros((len(words), self._inner), np.float32)
+        for at in np.array_split(np.flatnonzero(words < self.base_size), len(words) // ROWS + 1):
+            odds = self._logits(self._on_head(outputs[at])).log_softmax(1)
+            piece = self._on_head(words[at])[:, None]
+            probs[at] = odds.gather(1, piece)[:, 0].cpu().double().exp().numpy()
+            errors = odds.exp_().scatter_add_(1, piece, torch.full_like(odds[:, :1], -1))
+            slopes[at] = (errors @ self.head.weight).cpu().numpy()
+        return probs, slopes
 
     def prob(self, hidden: Hidden, words: Ids) -> Probs:
         """The probability of one piece a step; zero for what is none."""
