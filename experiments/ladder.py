@@ -117,5 +117,7 @@ def _measured(
     for step in steps:
         for found in recipes if step.training == "paper" else [ours]:
             for pair, rows in numbers(found, step.key).items():
-                if pair in ours.cells and step.line in rows:
+                # Of the same words as the other steps, whatever the scale.
+                same = found.cells[pair]["tokens"] == ours.cells.get(pair, {}).get("tokens")
+                if same and step.line in rows:
                     yield step, pair[1], rows[step.line]

@@ -212,12 +212,16 @@ def test_lines_that_are_read_again_are_said_with_their_place(place: Path, tmp_pa
 
     def piped(text: str, *more: object) -> list[tuple[str, int]]:
         lines = [json.loads(line) for line in said(*read, *more, stdin=text).splitlines()]
+        texts.extend(line["text"] for line in lines)
         return [(line["document"], line["line"]) for line in lines]
 
-    text = "The zorble slept.\nIt snored.\n"
+    text, texts = "The zorble slept.\nIt snored.\n", list[str]()
     assert piped(text, "--model", place / "model") == [("log", 1), ("log", 2)]
     assert piped(f"{text}Loud.\n") == [("log", 3)]
     assert piped("The zorble slept.\nIt did not.\n") == [("log", 1), ("log", 2)]
+    # The block in which it begins does not know how words were written, the next one does.
+    assert piped(f"The zorble slept.\n{'snore ' * 600}\n") == [("log", 1), ("log", 2)]
+    assert texts[-1].split() == ["snore"] * 600
 
 
 def test_a_folder_is_watched_until_it_is_interrupted(place: Path, tmp_path: Path) -> None:

@@ -191,12 +191,15 @@ def test_every_step_of_the_ladder_has_a_line_that_measures_it(tmp_path: Path) ->
     assert "| the paper’s settings | 400.0 |" in text
     assert "| weights learned as it reads | 97.0 (−50.8%) |" in text
     assert "| beside: the network alone, by the paper’s words | 500.0 |" in text
+    keep(tmp_path, "table3-paper", recipe_result("wiki") | {"tokens": 9_000})
+    assert "| the paper’s settings | – |" in markdown(ladder_grid(tmp_path, "paper"))
 
 
 def test_the_paper_s_recipe_stands_beside_over_its_own_network(tmp_path: Path) -> None:
     recipe = recipe_result("wiki") | {"edition": 0}  # It has no editions.
+    later = recipe_result("books") | {"edition": EDITION}
     ours = (rows_result("news-2007", test, edition=EDITION) for test in ("wiki", "web"))
-    keep(tmp_path, "table3-paper", *ours, recipe)
+    keep(tmp_path, "table3-paper", *ours, recipe, later)
     grid = perplexity_grid(find_table(tmp_path, "table3", "paper"), paper.TABLE3, "Table 3")
     title = "static + unbounded cache, the paper’s recipe"
     assert cells(grid, title, "ours, fixed") == ["", "–", "–", "400.0 −20.0%", "–"]

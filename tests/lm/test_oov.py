@@ -1,5 +1,7 @@
 """OOV words get vectors from how they are spelled, and each stream has its own."""
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import pairwise
 
@@ -183,6 +185,24 @@ def test_many_strangers_outgrow_the_first_table() -> None:
     expected = whole.read(many).hidden
     found = np.concatenate([single.read([word]).hidden for word in many])
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_threads_that_ask_at_once_spell_each_word_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    spelled = speller().vectors
+
+    def slowly(some: list[str]) -> Hidden:
+        time.sleep(0.02)
+        return spelled(some)
+
+    vocabulary, slow = Vocabulary(WORDS), Speller(network(), Vocabulary(WORDS))
+    monkeypatch.setattr(slow, "vectors", slowly)
+    ids = vocabulary.encode([f"stranger{n}" for n in range(60)])
+    asked = OpenVocabularyModel(network(), slow, vocabulary)
+    alone = OpenVocabularyModel(network(), speller(), vocabulary)
+    _, state = alone.start()
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda some: asked.advance(state, some), (ids[:20], ids[:30], ids[:25], ids)))
+    np.testing.assert_array_equal(asked.advance(state, ids)[0], alone.advance(state, ids)[0])
 
 
 def test_a_word_that_is_only_asked_about_is_read_as_it_is_spelled_and_not_remembered() -> None:

@@ -4,7 +4,7 @@ import json
 import math
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated, Any, final
 
@@ -263,7 +263,7 @@ class _SurpriseLines:
         self._splitter = splitter
         self._words: list[str] = []
         self._nats: list[float] = []
-        self._forms: list[str] = []
+        self._forms: list[str | None] = []
         self._where = "", 0
         self._quantile = OnlineQuantile()
 
@@ -274,7 +274,7 @@ class _SurpriseLines:
         block = reading.block
         assert block is not None
         places = zip(block.document.tolist(), block.line.tolist(), strict=True)
-        forms = block.forms or [""] * len(block.words)
+        forms: Sequence[str | None] = block.forms or [None] * len(block.words)
         for word, prob, place, form in zip(
             reading.words, reading.prob.tolist(), places, forms, strict=True
         ):
@@ -293,6 +293,8 @@ class _SurpriseLines:
         most = max(range(len(self._nats)), key=self._nats.__getitem__)
         quantile = self._quantile.add(mean)
         document, line = self._where
+        # It may lie in two blocks, of which one does not know.
+        written = "" if None in self._forms else "".join(filter(None, self._forms)).strip()
         figures = {
             "document": document,
             "line": line,
@@ -300,6 +302,6 @@ class _SurpriseLines:
             "quantile": None if quantile is None else round(quantile, 4),
             "word": self._splitter.shown(self._words[most]),
             "word_nats": round(self._nats[most], 3),
-            "text": "".join(self._forms).strip() or self._splitter.text(self._words[:-1]),
+            "text": written or self._splitter.text(self._words[:-1]),
         }
         typer.echo(json.dumps(figures, ensure_ascii=False))

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from copy import copy
 from functools import cached_property
+from threading import Lock
 from typing import final
 
 import numpy as np
@@ -97,6 +98,7 @@ class OpenVocabularyModel(LanguageModel):
         self._speller = speller
         self._vocabulary = vocabulary
         self._table = GrowableArray(np.empty((0, lm.width), np.float32))
+        self._spelling = Lock()
         self._unmet: Sequence[str] = ()
 
     def naming(self, words: Sequence[str]) -> "OpenVocabularyModel":
@@ -117,9 +119,7 @@ class OpenVocabularyModel(LanguageModel):
         vectors = self._lm.vectors(different)
         oov = (different >= self.base_size) & (different < len(self._vocabulary))
         if oov.any():
-            rows = different[oov] - self.base_size
-            self._spell_new(int(rows.max()) + 1)
-            vectors[oov] = self._table.view[rows]
+            vectors[oov] = self._spelled(different[oov] - self.base_size)
         unmet = different - len(self._vocabulary)
         named = (unmet >= 0) & (unmet < len(self._unmet))
         if named.any():
@@ -134,11 +134,14 @@ class OpenVocabularyModel(LanguageModel):
         """The network's."""
         return self._lm.dense(hidden)
 
-    def _spell_new(self, size: int) -> None:
-        """Spell the OOV words that came since the last time; each is spelled once."""
-        new = np.arange(len(self._table), size) + self.base_size
-        if len(new):
-            self._table.append(self._speller.vectors(self._vocabulary.decode(new)))
+    def _spelled(self, numbers: Ids) -> Vectors:
+        """The vectors of OOV words; each is spelled once, though several threads may ask."""
+        with self._spelling:
+            new = np.arange(len(self._table), numbers.max() + 1) + self.base_size
+            if len(new):
+                self._table.append(self._speller.vectors(self._vocabulary.decode(new)))
+            vectors: np.ndarray = self._table.view[numbers]
+        return vectors
 
 
 def _spell(words: Sequence[str]) -> tuple[Int[np.ndarray, " f"], Int[np.ndarray, " n"]]:
