@@ -12,8 +12,9 @@ import numpy as np
 
 from unbounded.corpus import Vocabulary
 from unbounded.datastore import IVFPQ, Auto, Datastore, Flat, Local
+from unbounded.datastore.auto import CANDIDATES
 from unbounded.datastore.threads import set_search_threads
-from unbounded.errors import SettingError
+from unbounded.errors import SettingError, check_settings
 from unbounded.experts import (
     Adapted,
     Cache,
@@ -114,7 +115,11 @@ class MemoryConfig:
     """States scaled to length one before they are stored and searched: 0.4 % better on news, 4.5 %
     on wiki (docs/log.md). The paper names it as the case that equals the continuous cache."""
 
+    candidates: int = CANDIDATES
+    """Entries that `auto` looks at for each neighbor asked for."""
+
     def __post_init__(self) -> None:
+        check_settings(self, least_one="candidates")
         if self.index not in INDEXES:
             raise SettingError(f"index {self.index!r} is unknown; use {', '.join(INDEXES)}")
         Neighborhood.of(self.k)
@@ -323,7 +328,8 @@ class _Builder:
         raise SettingError(f"expert {name!r} is unknown")
 
     def _empty(self) -> Local:
-        return INDEXES[self._memory.index](self._model.lm.key_width)
+        kind, width = INDEXES[self._memory.index], self._model.lm.key_width
+        return Auto(width, candidates=self._memory.candidates) if kind is Auto else kind(width)
 
     def _window(self, size: int) -> Cache:
         store = Flat(self._model.lm.key_width, window=size)

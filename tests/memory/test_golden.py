@@ -2,13 +2,15 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.memory.texts import open_toy, store_of
-from unbounded.store.layout import FORMAT
+from tests.memory.texts import CONFIG, open_toy, some_text, store_of
+from unbounded.store.disk import RealDisk
+from unbounded.store.layout import FORMAT, read_about, write_about
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -40,6 +42,23 @@ def test_a_golden_memory_opens_and_goes_on(tmp_path: Path, number: int, mode: st
         with open_toy(tmp_path / "m") as memory:
             assert (store_of(memory).old, memory.events) == (False, [])
             assert memory.check() == []
+
+
+def test_what_learned_by_a_longer_search_goes_on_with_it(tmp_path: Path) -> None:
+    config = replace(CONFIG, index="auto", k=512, candidates=8)
+    with open_toy(tmp_path / "m", preset="unbounded", config=config) as memory:
+        memory.read(some_text(2_700))
+        assert len(memory) > 16_384 + 512
+    about = read_about(tmp_path / "m")
+    # Before 0.3 all looked at eight, and none said so.
+    del about["settings"]["candidates"]
+    write_about(RealDisk(), tmp_path / "m", about)
+    with open_toy(tmp_path / "m", config=replace(config, candidates=4)) as memory:
+        assert memory.check(deep=True) == []
+    about["settings"]["candidates"] = 4
+    write_about(RealDisk(), tmp_path / "m", about)
+    with open_toy(tmp_path / "m", config=config) as memory:
+        assert memory.check(deep=True) != []
 
 
 def test_golden_memories_are_small() -> None:

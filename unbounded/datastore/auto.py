@@ -51,20 +51,21 @@ class Auto(Coded):
     [256]
     """
 
-    def __init__(self, width: int, exact: int = 16_384) -> None:
+    def __init__(self, width: int, exact: int = 16_384, *, candidates: int = CANDIDATES) -> None:
         if exact < 256 or exact % _SPLITS:
             raise SettingError(
                 f"exact up to {exact} keys; take at least 256, a multiple of {_SPLITS}"
             )
         super().__init__(width, exact)
+        self._candidates = candidates
 
     def _fitted(self, keys: Hidden, words: Ids) -> tuple[QuantizedLists, str]:
-        lists = fitted(keys, self.exact // _SPLITS)
+        lists = fitted(keys, self.exact // _SPLITS, candidates=self._candidates)
         lists.add(keys, words)
         return lists, f"switched from exact to codes in {lists.count:,} lists"
 
     def _restored(self, state: Arrays, deltas: Sequence[Arrays]) -> QuantizedLists:
-        lists = restored(state, self.exact // _SPLITS)
+        lists = restored(state, self.exact // _SPLITS, self._candidates)
         for delta in deltas:
             lists.grow(*(np.ascontiguousarray(delta[name]) for name in ("codes", "lists")))
         return lists

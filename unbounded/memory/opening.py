@@ -6,7 +6,7 @@ Names of memories are for whoever keeps several in one folder and lets others ch
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -305,12 +305,13 @@ def recorded(folder: Path, where: str | None) -> Path:
 
 def _config(folder: Path, about: dict[str, Any], asked: MemoryConfig | None) -> MemoryConfig:
     """The settings that the memory was made with; refuses to be asked for others."""
-    had = dict(about["settings"])
+    # Until 0.3 eight were looked at, and such a memory learned from what was found.
+    had = {"candidates": 8, **about["settings"]}
     for name in ("kernel", "local_kernel"):
         if had[name] is not None:
             had[name] = Kernel(**had[name])
     config = MemoryConfig(**had)
-    if asked is not None and asked != config:
+    if asked is not None and replace(asked, candidates=config.candidates) != config:
         raise SettingError(
             f"{folder} was made with {config}; its settings stay: leave them out, or make another"
         )
