@@ -5,20 +5,12 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from unbounded.corpus import Line, Tokenizer, read_sentences
+from unbounded.corpus import Line, Tokenizer, TrainingText, read_sentences, training_text
 from unbounded.corpus.builtin import demo_text
 from unbounded.errors import ModelError
 from unbounded.evaluation.evaluate import EvaluationConfig, evaluate
 from unbounded.evaluation.evaluation import Evaluation
-from unbounded.lm import (
-    NetworkConfig,
-    Pretrained,
-    Progress,
-    TrainingConfig,
-    TrainingText,
-    load_model,
-    training_text,
-)
+from unbounded.lm import NetworkConfig, Pretrained, Progress, TrainingConfig, load_model
 from unbounded.lm.model_folder import CONFIG, keep_text
 
 TRAIN_TOKENS = 350_000

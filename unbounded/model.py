@@ -20,7 +20,7 @@ from unbounded.experts.expert import Expert
 from unbounded.experts.ngram import NGram
 from unbounded.experts.spelling import Spelling
 from unbounded.lm import LanguageModel
-from unbounded.lm.oov import OpenVocabularyModel
+from unbounded.lm.recurrent import OpenVocabularyModel
 from unbounded.mixture.mixture import Mixture
 from unbounded.states import Arrays, Stateful, from_array, part, to_array, under
 from unbounded.types import Hidden, Ids, Probs, State, Table

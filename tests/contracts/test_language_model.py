@@ -21,7 +21,7 @@ from unbounded.lm import (
     TransformerConfig,
     TransformerModel,
 )
-from unbounded.lm.oov import OpenVocabularyModel, Speller
+from unbounded.lm.recurrent import OpenVocabularyModel, Speller
 from unbounded.types import Ids
 
 SIZE = 40

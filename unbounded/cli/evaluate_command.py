@@ -134,8 +134,8 @@ def evaluate(
     from unbounded.corpus import Reader
     from unbounded.evaluation.evaluate import EvaluationConfig
     from unbounded.evaluation.evaluate import evaluate as run
+    from unbounded.evaluation.evaluation import per_token_writer
     from unbounded.evaluation.figures import require_matplotlib
-    from unbounded.evaluation.per_token import per_token_writer
     from unbounded.evaluation.report import text_table, write_report
     from unbounded.experts import Kernel
     from unbounded.lm import TransformerConfig, load_model
@@ -226,7 +226,7 @@ def _keystrokes(
 ) -> tuple[dict[str, Any], list[str]]:
     """What suggestions save, by the network alone and by all experts, as figures and as lines."""
     from unbounded.corpus import Reader, read_sentences
-    from unbounded.evaluation.keystrokes import keystrokes
+    from unbounded.evaluation.metrics import keystrokes
 
     found: dict[str, Any] = {}
     lines = []

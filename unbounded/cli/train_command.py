@@ -99,16 +99,9 @@ def train(
     json_file: JsonFile = None,
 ) -> None:
     """Train the static network on a text."""
-    from unbounded.corpus import Reader, read_sentences, tokenizer_named
+    from unbounded.corpus import Reader, read_sentences, tokenizer_named, training_text
     from unbounded.evaluation.figures import draw_training
-    from unbounded.lm import (
-        NetworkConfig,
-        TrainingConfig,
-        check_folder,
-        load_model,
-        train_model,
-        training_text,
-    )
+    from unbounded.lm import NetworkConfig, TrainingConfig, check_folder, load_model, train_model
     from unbounded.lm.devices import device_named
     from unbounded.presets import set_threads
 

@@ -11,8 +11,10 @@ from unbounded.corpus.reader import placed_lines as placed_lines
 from unbounded.corpus.sentences import Block as Block
 from unbounded.corpus.sentences import Sentence as Sentence
 from unbounded.corpus.sentences import Splitter as Splitter
+from unbounded.corpus.sentences import TrainingText as TrainingText
 from unbounded.corpus.sentences import blocks as blocks
 from unbounded.corpus.sentences import read_sentences as read_sentences
+from unbounded.corpus.sentences import training_text as training_text
 from unbounded.corpus.sentences import words_between as words_between
 from unbounded.corpus.sentences import write_lines as write_lines
 from unbounded.corpus.tokenizer import Pretokenized as Pretokenized

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from unbounded.corpus import SENTENCE_END, Splitter, Vocabulary, tokenizer_of
+from unbounded.corpus import SENTENCE_END, Splitter, TrainingText, Vocabulary, tokenizer_of
 from unbounded.errors import ModelError, UnboundedError
 from unbounded.files import parse_json
 from unbounded.lm.huggingface import (
@@ -30,9 +30,7 @@ from unbounded.lm.huggingface import (
     wrapped,
 )
 from unbounded.lm.language_model import HeadedModel, LanguageModel
-from unbounded.lm.oov import Speller
-from unbounded.lm.prepared_text import TrainingText
-from unbounded.lm.recurrent import RecurrentModel
+from unbounded.lm.recurrent import RecurrentModel, Speller
 from unbounded.lm.saved_arrays import checksum, in_full, read_arrays, read_words, write_words
 from unbounded.lm.settings import (
     NetworkConfig,

@@ -20,9 +20,11 @@ from unbounded.corpus import (
     Splitter,
     Text,
     Tokenizer,
+    TrainingText,
     WordSplitter,
     as_lines,
     read_sentences,
+    training_text,
 )
 from unbounded.errors import ModelError, SettingError, TrainingError
 from unbounded.files import parse_json, write_text_atomically
@@ -38,7 +40,6 @@ from unbounded.lm.model_folder import (
     Pretrained,
     load_model,
 )
-from unbounded.lm.prepared_text import TrainingText, training_text
 from unbounded.lm.saved_arrays import (
     checksum,
     read_arrays,
