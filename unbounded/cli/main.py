@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 VERBS = (
     *("demo", "train", "evaluate"),
     *("read", "predict", "score", "complete", "memory"),
-    *("serve", "keys"),
+    *("serve", "keys", "rescore", "audit"),
 )
 """The order of `--help`: try it, live with it, share it."""
 

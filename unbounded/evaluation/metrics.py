@@ -1,7 +1,7 @@
 """Nats, perplexity, bits per character, which words they come from, and keystrokes saved."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import final
 
@@ -142,7 +142,12 @@ class Keystrokes:
         return {n: 1 - k / self.letter_by_letter for n, k in self.with_suggestions.items()}
 
 
-def keystrokes(model: Pretrained, preset: str, words: Iterable[str]) -> Keystrokes:
+def keystrokes(
+    model: Pretrained,
+    preset: str,
+    words: Iterable[str],
+    show: Callable[[int, str], None] = lambda done, note: None,
+) -> Keystrokes:
     """Type words with the preset's suggestions; each word is learned once it is there.
 
     A word costs its letters and a space. Before each letter the likeliest words that begin with
@@ -152,8 +157,8 @@ def keystrokes(model: Pretrained, preset: str, words: Iterable[str]) -> Keystrok
     online = build_preset(model, preset)
     offered = np.empty(0, bool)
     count, plain, keys = 0, 0, dict.fromkeys(SUGGESTIONS, 0)
-    for word in words:
-        count += 1
+    for count, word in enumerate(words, 1):
+        show(count, "")
         needed = 1 if word == SENTENCE_END else len(word) + word[0].isalnum()
         plain += needed
         after = dict.fromkeys(SUGGESTIONS, needed)
