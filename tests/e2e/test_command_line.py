@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.commands import assert_fails, said, unbounded
-from unbounded.corpus import demo_text
+from unbounded.demo import demo_text
 
 ONE = ("--threads", 1)
 

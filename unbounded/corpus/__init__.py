@@ -1,7 +1,5 @@
-"""Text to ids: reader, tokenizer, a vocabulary that grows, and built-in demo texts."""
+"""Text to ids: reader, tokenizer, and a vocabulary that grows."""
 
-from unbounded.corpus.builtin import DEMO_TEXTS as DEMO_TEXTS
-from unbounded.corpus.builtin import demo_text as demo_text
 from unbounded.corpus.reader import Line as Line
 from unbounded.corpus.reader import Reader as Reader
 from unbounded.corpus.reader import Text as Text

@@ -120,6 +120,11 @@ class Audit:
         at = int(far.argmax())
         return float(far[at]), at
 
+    def _finding(self, check: str, far: float, broken: str, kept: str) -> Finding:
+        """Broken where scores are further apart than rounding takes them."""
+        fine = far <= self._tolerance
+        return Finding(check, fine, kept if fine else broken)
+
     def _causal(self) -> Finding:
         for cut in (len(self._words) // 3, 2 * len(self._words) // 3):
             past, future = self._words[:cut], self._words[cut:]
@@ -191,38 +196,32 @@ class Audit:
             said = float(online.predict(part[:1])[0])
             far = abs(said - float(online.score(part)[0]))
             worst, at = (far, start) if far > worst else (worst, at)
-        if worst > self._tolerance:
-            return Finding(
-                "scored first",
-                False,
-                f"word {at + 1} ({self._words[at]!r}) scores {worst:.3g} nats apart from what was "
-                "said of it before",
-            )
-        return Finding("scored first", True, "what is said of a word is its score when it comes")
+        return self._finding(
+            *("scored first", worst),
+            f"word {at + 1} ({self._words[at]!r}) scores {worst:.3g} nats apart from what was said "
+            "of it before",
+            "what is said of a word is its score when it comes",
+        )
 
     def _single_pass(self) -> Finding:
         again = self._scores(self._words)
         far, at = self._apart(again, self._first)
-        if far > self._tolerance:
-            gain = float(np.nansum(again - self._first))
-            return Finding(
-                "single pass",
-                False,
-                f"a second run differs by {far:.3g} nats at word {at + 1}, {gain:+.3g} in all: "
-                "something is kept between runs, or drawn at random",
-            )
-        return Finding("single pass", True, "a second run says the same")
+        gain = float(np.nansum(again - self._first))
+        return self._finding(
+            *("single pass", far),
+            f"a second run differs by {far:.3g} nats at word {at + 1}, {gain:+.3g} in all: "
+            "something is kept between runs, or drawn at random",
+            "a second run says the same",
+        )
 
     def _blocks(self) -> Finding:
         far, at = self._apart(self._scores(self._words, one_by_one=True), self._first)
-        if far > self._tolerance:
-            return Finding(
-                "blocks",
-                False,
-                f"word {at + 1} ({self._words[at]!r}) by itself scores {far:.3g} nats apart from "
-                "what it has in a block",
-            )
-        return Finding("blocks", True, "one by one, words get what they get together")
+        return self._finding(
+            *("blocks", far),
+            f"word {at + 1} ({self._words[at]!r}) by itself scores {far:.3g} nats apart from what "
+            "it has in a block",
+            "one by one, words get what they get together",
+        )
 
 
 @final
