@@ -23,8 +23,12 @@ from unbounded.evaluation.evaluate import EvaluationConfig, evaluate
 from unbounded.evaluation.tables import plain
 from unbounded.files import write_text_atomically
 from unbounded.lm import NetworkConfig, Pretrained, TrainingConfig, load_model, train_model
-from unbounded.lm.model_folder import CONFIG, CURVE, TEXT, VOCABULARY, WEIGHTS
-from unbounded.lm.saved_arrays import (
+from unbounded.lm.model_folder import (
+    CONFIG,
+    CURVE,
+    TEXT,
+    VOCABULARY,
+    WEIGHTS,
     checksum,
     in_eight_bits,
     read_arrays,

