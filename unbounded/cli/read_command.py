@@ -261,9 +261,8 @@ class _SurpriseLines:
         from unbounded.evaluation.metrics import OnlineQuantile
 
         self._splitter = splitter
-        self._words: list[str] = []
-        self._nats: list[float] = []
-        self._forms: list[str] = []
+        self._words: list[tuple[str, float, str]] = []
+        """Each with its nats, and as it was written."""
         self._where = "", 0
         self._quantile = OnlineQuantile()
 
@@ -280,17 +279,15 @@ class _SurpriseLines:
         ):
             if not self._words:
                 self._where = block.documents[place[0]], place[1]
-            self._words.append(word)
-            self._nats.append(-math.log(prob))
-            self._forms.append(form)
+            self._words.append((word, -math.log(prob), form))
             if word == SENTENCE_END:
                 self._print()
-                self._words, self._nats, self._forms = [], [], []
+                self._words = []
         sys.stdout.flush()
 
     def _print(self) -> None:
-        mean = sum(self._nats) / len(self._nats)
-        most = max(range(len(self._nats)), key=self._nats.__getitem__)
+        words, nats, forms = zip(*self._words, strict=True)
+        mean = sum(nats) / len(nats)
         quantile = self._quantile.add(mean)
         document, line = self._where
         figures = {
@@ -298,8 +295,8 @@ class _SurpriseLines:
             "line": line,
             "nats": round(mean, 3),
             "quantile": None if quantile is None else round(quantile, 4),
-            "word": self._splitter.shown(self._words[most]),
-            "word_nats": round(self._nats[most], 3),
-            "text": "".join(self._forms).strip() or self._splitter.text(self._words[:-1]),
+            "word": self._splitter.shown(words[nats.index(max(nats))]),
+            "word_nats": round(max(nats), 3),
+            "text": "".join(forms).strip() or self._splitter.text(words[:-1]),
         }
         typer.echo(json.dumps(figures, ensure_ascii=False))

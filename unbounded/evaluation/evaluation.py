@@ -7,7 +7,7 @@ import json
 import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -248,6 +248,12 @@ def _numbers(block: ScoredBlock) -> dict[str, Probs]:
     return columns
 
 
+def _new(block: ScoredBlock) -> list[bool]:
+    """Whether each word is none of the network's."""
+    new: list[bool] = (block.bands >= FIRST_NEW_BAND).tolist()
+    return new
+
+
 def _nats(probs: Probs) -> Probs:
     nats = surprise(probs)
     # Adding zero turns the -0.0 of a certain word into 0.0.
@@ -263,7 +269,7 @@ def _json_lines(path: Path) -> Iterator[Watcher]:
 def _write_json_lines(file: Any, block: ScoredBlock) -> None:
     columns = {
         "word": [json.dumps(word, ensure_ascii=False) for word in block.reading.words],
-        "new": _texts((block.bands >= FIRST_NEW_BAND).tolist()),
+        "new": _texts(_new(block)),
     }
     columns |= {name: _texts(values.tolist()) for name, values in _numbers(block).items()}
     line = "{" + ", ".join(f'"{name}": %s' for name in columns) + "}\n"
@@ -280,32 +286,23 @@ def _parquet(path: Path) -> Iterator[Watcher]:
     with needing("pyarrow, which writes Parquet,", "parquet"):
         import pyarrow
         import pyarrow.parquet
-    writers: list[Any] = []
+    writer: Any = None
+    with ExitStack() as stack:
 
-    def write_columns(columns: dict[str, Any]) -> None:
-        table = pyarrow.table(columns)
-        if not writers:
-            writers.append(pyarrow.parquet.ParquetWriter(path, table.schema, compression="zstd"))
-        writers[0].write_table(table)
-
-    def write(block: ScoredBlock) -> None:
-        write_columns(
-            {
-                "word": pyarrow.array(list(block.reading.words), pyarrow.string()),
-                "new": pyarrow.array(block.bands >= FIRST_NEW_BAND),
+        def write(words: Sequence[str], new: list[bool], numbers: dict[str, Probs]) -> None:
+            nonlocal writer
+            columns = {
+                "word": pyarrow.array(words, pyarrow.string()),
+                "new": pyarrow.array(new, pyarrow.bool_()),
                 # As pandas does: what is not a number becomes null.
-                **{
-                    name: pyarrow.array(values, from_pandas=True)
-                    for name, values in _numbers(block).items()
-                },
+                **{name: pyarrow.array(nats, from_pandas=True) for name, nats in numbers.items()},
             }
-        )
+            table = pyarrow.table(columns)
+            if writer is None:
+                opened = pyarrow.parquet.ParquetWriter(path, table.schema, compression="zstd")
+                writer = stack.enter_context(opened)
+            writer.write_table(table)
 
-    try:
-        yield write
-        if not writers:
-            nothing = {"word": pyarrow.string(), "new": pyarrow.bool_()}
-            write_columns({name: pyarrow.array([], kind) for name, kind in nothing.items()})
-    finally:
-        for writer in writers:
-            writer.close()
+        yield lambda block: write(block.reading.words, _new(block), _numbers(block))
+        if writer is None:
+            write([], [], {})
