@@ -217,8 +217,7 @@ Model = Annotated[
     ),
 ]
 Device = Annotated[
-    str,
-    typer.Option(help="What a model of transformers is computed on: cpu, cuda or mps."),
+    str, typer.Option(help="What a model of transformers is computed on: cpu, cuda or mps.")
 ]
 
 

@@ -144,10 +144,7 @@ def check(
     json_file: JsonFile = None,
 ) -> None:
     """Verify every checksum and the journal against the state; say what to do."""
-    with (
-        opened(memory_folder, model, engine=engine) as memory,
-        late_meter("reading again") as show,
-    ):
+    with opened(memory_folder, model, engine=engine) as memory, late_meter("reading again") as show:
         found = memory.check(deep=deep, show=show)
     findings = [str(finding) for finding in found]
     well = f"{memory_folder}: {len(memory):,} entries, all is well"

@@ -57,8 +57,7 @@ def read(
         bool, typer.Option("--prune", help="Forget what was read of files that are gone.")
     ] = False,
     watch: Annotated[
-        bool,
-        typer.Option("--watch", help="Stay, and read what is written there, until Ctrl-C."),
+        bool, typer.Option("--watch", help="Stay, and read what is written there, until Ctrl-C.")
     ] = False,
     field: Annotated[
         str | None,

@@ -12,17 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unbounded.cli.main import (
-    CORES,
-    Device,
-    JsonFile,
-    Seed,
-    Texts,
-    Threads,
-    Verbs,
-    app,
-    say_damage,
-)
+from unbounded.cli.main import CORES, Device, JsonFile, Seed, Texts, Threads, Verbs, app, say_damage
 from unbounded.console import say, tell, write_json
 from unbounded.errors import CorpusError, SettingError
 
@@ -213,11 +203,7 @@ def audit(
     say_damage(reader)
     listed = None if vocabulary is None else vocabulary.read_text(encoding="utf-8").split()
     checks = Audit(
-        *(made, text, listed),
-        samples=samples,
-        seed=seed,
-        tolerance=tolerance,
-        disjoint=strings,
+        *(made, text, listed), samples=samples, seed=seed, tolerance=tolerance, disjoint=strings
     )
     findings = []
     for found in checks.run():

@@ -29,21 +29,10 @@ from safetensors.numpy import save_file
 from unbounded.corpus import SENTENCE_END, Splitter, TrainingText, Vocabulary, tokenizer_of
 from unbounded.errors import ModelError, UnboundedError
 from unbounded.files import parse_json, write_atomically
-from unbounded.lm.huggingface import (
-    described,
-    is_transformer,
-    open_network,
-    wrapped,
-)
+from unbounded.lm.huggingface import described, is_transformer, open_network, wrapped
 from unbounded.lm.language_model import HeadedModel, LanguageModel
 from unbounded.lm.recurrent import RecurrentModel, Speller
-from unbounded.lm.settings import (
-    NetworkConfig,
-    Progress,
-    Shape,
-    TransformerConfig,
-    weight_shapes,
-)
+from unbounded.lm.settings import NetworkConfig, Progress, Shape, TransformerConfig, weight_shapes
 from unbounded.lm.subwords import PieceTokenizer
 from unbounded.types import Ids
 

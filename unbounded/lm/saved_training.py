@@ -126,11 +126,7 @@ def train_model(
 
 
 def _save_model(
-    folder: Path,
-    trainer: Trainer,
-    network: NetworkConfig,
-    text: TrainingText,
-    tokenizer: Splitter,
+    folder: Path, trainer: Trainer, network: NetworkConfig, text: TrainingText, tokenizer: Splitter
 ) -> None:
     """Write the best weights and all that goes with them, then remove the training state."""
     vocabulary = text.vocabulary

@@ -11,13 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from unbounded.errors import TrainingError
-from unbounded.lm.pytorch import (
-    Encoder,
-    build_head,
-    dense_weights,
-    reset_head,
-    word_log_probs,
-)
+from unbounded.lm.pytorch import Encoder, build_head, dense_weights, reset_head, word_log_probs
 from unbounded.lm.settings import NetworkConfig, Progress, TrainingConfig
 from unbounded.shapes import Int
 from unbounded.types import Ids

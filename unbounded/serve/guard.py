@@ -300,8 +300,7 @@ class RequestContext:
 
 
 async def _context(
-    request: Request,
-    bearer: Annotated[HTTPAuthorizationCredentials | None, Depends(_scheme)],
+    request: Request, bearer: Annotated[HTTPAuthorizationCredentials | None, Depends(_scheme)]
 ) -> RequestContext:
     scope = request.scope
     return RequestContext(request.app.state.registry, scope["key"], log_fields(scope))
