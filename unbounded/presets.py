@@ -40,8 +40,7 @@ from unbounded.lm import (
     RecurrentModel,
     SharedHead,
 )
-from unbounded.lm.devices import set_network_threads
-from unbounded.lm.recurrent import OOV_READINGS, OpenVocabularyModel
+from unbounded.lm.recurrent import OOV_READINGS, OpenVocabularyModel, set_network_threads
 from unbounded.mixture import Fixed, Gated, Mixture, Online
 from unbounded.model import OnlineModel
 from unbounded.states import derived

@@ -113,7 +113,7 @@ def train(
     from unbounded.corpus import Reader, read_sentences, tokenizer_named, training_text
     from unbounded.evaluation.figures import draw_training
     from unbounded.lm import NetworkConfig, TrainingConfig, check_folder, load_model, train_model
-    from unbounded.lm.devices import device_named
+    from unbounded.lm.pytorch import device_named
     from unbounded.presets import set_threads
 
     device_named(device)

@@ -28,7 +28,6 @@ from unbounded.corpus import (
 )
 from unbounded.errors import ModelError, SettingError, TrainingError
 from unbounded.files import parse_json, write_text_atomically
-from unbounded.lm.devices import device_named, training_threads
 from unbounded.lm.model_folder import (
     CONFIG,
     CURVE,
@@ -45,6 +44,7 @@ from unbounded.lm.model_folder import (
     write_arrays,
     write_words,
 )
+from unbounded.lm.pytorch import device_named, training_threads
 from unbounded.lm.settings import NetworkConfig, Progress, TrainingConfig
 from unbounded.lm.training import Trainer
 
@@ -122,12 +122,10 @@ def train_model(
                 save_training(folder, trainer, text)
                 saved = time.monotonic()
             yield progress
-    _save_model(folder, trainer, network, text, tokenizer)
+    _save_model(folder, trainer, text, tokenizer)
 
 
-def _save_model(
-    folder: Path, trainer: Trainer, network: NetworkConfig, text: TrainingText, tokenizer: Splitter
-) -> None:
+def _save_model(folder: Path, trainer: Trainer, text: TrainingText, tokenizer: Splitter) -> None:
     """Write the best weights and all that goes with them, then remove the training state."""
     vocabulary = text.vocabulary
     write_arrays(folder / WEIGHTS, _arrays(trainer.best), {})
@@ -139,7 +137,7 @@ def _save_model(
     config = {
         "format": FORMAT,
         "kind": "unbounded recurrent model",
-        "network": asdict(network),
+        "network": asdict(trainer.network),
         "tokenizer": tokenizer.config(),
         "training": {
             **asdict(trainer.config),
