@@ -64,19 +64,24 @@ Texts = Annotated[
 ]
 
 
-def check_targets(*targets: str | Path | None) -> None:
-    """Refuse a file that could not be written, before hours of work and not after."""
-    for target in targets:
-        if target is None or str(target) == "-":
-            continue
-        path = Path(target)
-        if path.is_dir() or not path.absolute().parent.is_dir():
-            found = "is a folder" if path.is_dir() else "is in a folder that does not exist"
-            raise SettingError(f"{path} {found}; give the path of a file that can be written")
+def check_target(target: str | Path | None, *endings: str) -> None:
+    """Refuse a file that could not be written, before hours of work and not after; and one whose
+    ending does not say which format it has, or says another. `-` is any."""
+    if target is None or str(target) == "-":
+        return
+    path = Path(target)
+    if path.is_dir() or not path.absolute().parent.is_dir():
+        found = "is a folder" if path.is_dir() else "is in a folder that does not exist"
+        raise SettingError(f"{path} {found}; give the path of a file that can be written")
+    if endings and path.suffix.lower() not in endings:
+        raise SettingError(
+            f"{path} ends in {path.suffix or 'nothing'}; what is written follows the ending: "
+            f"give one in {' '.join(endings)}, or -"
+        )
 
 
 def _checked(target: str | None) -> str | None:
-    check_targets(target)
+    check_target(target)
     return target
 
 
@@ -131,15 +136,6 @@ def unbounded(
     ] = False,
 ) -> None:
     """A language model that never stops reading."""
-
-
-def check_ending(target: Path | None, *endings: str) -> None:
-    """Refuse a file whose format its ending does not say, or says otherwise; `-` has none."""
-    if target is not None and str(target) != "-" and target.suffix.lower() not in endings:
-        raise SettingError(
-            f"{target} ends in {target.suffix or 'nothing'}; what is written follows the ending: "
-            f"give one in {' '.join(endings)}, or -"
-        )
 
 
 def say_damage(reader: Any) -> None:

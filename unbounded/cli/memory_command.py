@@ -13,8 +13,7 @@ from unbounded.cli.main import (
     Model,
     Verbs,
     app,
-    check_ending,
-    check_targets,
+    check_target,
     opened,
     size_or,
 )
@@ -181,10 +180,9 @@ def export(
     json_file: JsonFile = None,
 ) -> None:
     """Write every word with its document, line and time to a table, by the file's ending."""
-    check_targets(out)
     from unbounded.memory.log_contents import ENDINGS
 
-    check_ending(out, *ENDINGS)
+    check_target(out, *ENDINGS)
     if str(out) == json_file == "-":
         raise SettingError("two things for standard output; give one of them a file")
     with opened(memory_folder, model, engine=engine) as memory:

@@ -16,8 +16,7 @@ from unbounded.cli.main import (
     Texts,
     Threads,
     app,
-    check_ending,
-    check_targets,
+    check_target,
     say_damage,
     say_loading,
     size,
@@ -282,9 +281,8 @@ def evaluate(
         )
     if report is not None:
         require_matplotlib()
-    check_targets(report, per_token)
-    check_ending(per_token, ".jsonl", ".parquet")
-    check_ending(report, ".html", ".htm")
+    check_target(per_token, ".jsonl", ".parquet")
+    check_target(report, ".html", ".htm")
     if [str(target) for target in (json_file, report, per_token)].count("-") > 1:
         raise SettingError("two things for standard output; give one of them a file")
     set_threads(threads)

@@ -11,8 +11,6 @@ from typing import Any
 
 from unbounded.errors import ModelError, needing
 from unbounded.files import parse_json
-from unbounded.lm.language_model import HeadedModel
-from unbounded.lm.settings import TransformerConfig
 from unbounded.lm.subwords import PieceTokenizer
 
 SMOLLM2 = "smollm2"
@@ -76,16 +74,6 @@ def open_network(path: Path, device: str = "cpu") -> tuple[Any, Any]:
     return network.to(place), tokenizer
 
 
-def wrapped(
-    network: Any, tokenizer: Any, config: TransformerConfig
-) -> tuple[HeadedModel, PieceTokenizer]:
-    """The two as ours."""
-    from unbounded.lm.transformer import TransformerModel, find_head
-
-    pieces = PieceTokenizer(tokenizer, find_head(network).out_features)
-    return TransformerModel(network, _start(tokenizer, pieces), config), pieces
-
-
 def described(lm: Any, pieces: PieceTokenizer) -> dict[str, Any]:
     """What makes it this model and no other: how it reads, its pieces, the sum of its weights."""
     network = {
@@ -127,7 +115,8 @@ def _weights_sum(network: Any) -> str:
     return total.hexdigest()
 
 
-def _start(tokenizer: Any, pieces: PieceTokenizer) -> int:
+def start_mark(tokenizer: Any, pieces: PieceTokenizer) -> int:
+    """The piece that a text begins behind."""
     known = tokenizer.get_vocab()
     for name in STARTS:
         if name in known:

@@ -29,7 +29,7 @@ from safetensors.numpy import save_file
 from unbounded.corpus import SENTENCE_END, Splitter, TrainingText, Vocabulary, tokenizer_of
 from unbounded.errors import ModelError, UnboundedError
 from unbounded.files import parse_json, write_atomically
-from unbounded.lm.huggingface import described, is_transformer, open_network, wrapped
+from unbounded.lm.huggingface import described, is_transformer, open_network, start_mark
 from unbounded.lm.language_model import HeadedModel, LanguageModel
 from unbounded.lm.recurrent import RecurrentModel, Speller
 from unbounded.lm.settings import NetworkConfig, Progress, Shape, TransformerConfig, weight_shapes
@@ -163,7 +163,10 @@ def from_transformers(
 
     The `folder` is looked into for the text that it was trained on, if that is kept there.
     """
-    lm, pieces = wrapped(network, tokenizer, config)
+    from unbounded.lm.transformer import TransformerModel, find_head
+
+    pieces = PieceTokenizer(tokenizer, find_head(network).out_features)
+    lm = TransformerModel(network, start_mark(tokenizer, pieces), config)
     text = None if folder is None else kept_pieces(folder, pieces)
     return Pretrained(lm, pieces.vocabulary, pieces, described(lm, pieces), (), text, folder)
 
