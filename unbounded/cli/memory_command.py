@@ -1,5 +1,6 @@
 """`unbounded memory`: caring for a memory, and making it forget."""
 
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -203,9 +204,7 @@ def backup(
     """
     from unbounded.store.backup import backup as run
 
-    with late_meter("copying") as show:
-        made = run(memory_folder, target, show=show)
-    _say_copy(target, made, json_file)
+    _copy(run, memory_folder, target, json_file)
 
 
 @group.command()
@@ -219,13 +218,13 @@ def restore(
     """Make a memory from its backup; every checksum is read, of both."""
     from unbounded.store.backup import restore as run
 
+    _copy(run, source, memory_folder, json_file)
+
+
+def _copy(run: "Callable[..., Backup]", source: Path, target: Path, json_file: str | None) -> None:
     with late_meter("copying") as show:
-        made = run(source, memory_folder, show=show)
-    _say_copy(memory_folder, made, json_file)
-
-
-def _say_copy(folder: Path, made: "Backup", json_file: str | None) -> None:
-    line = f"{folder}: {made.words:,} words, {made.copied:,} bytes copied, verified"
+        made = run(source, target, show=show)
+    line = f"{target}: {made.words:,} words, {made.copied:,} bytes copied, verified"
     tell(json_file, {"words": made.words, "bytes_copied": made.copied}, line, err=True)
 
 
