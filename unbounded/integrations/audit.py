@@ -114,9 +114,7 @@ class Audit:
 
     def _apart(self, one: Probs, other: Probs) -> tuple[float, int]:
         """How far two runs are apart at most, in nats, and where."""
-        far = np.nan_to_num(np.abs(one - other), nan=0.0, posinf=math.inf)
-        # Both may hold a word for impossible.
-        far[np.isneginf(one) & np.isneginf(other)] = 0.0
+        far = np.nan_to_num(np.abs(_gained(one, other)), nan=0.0, posinf=math.inf)
         at = int(far.argmax())
         return float(far[at]), at
 
@@ -206,7 +204,7 @@ class Audit:
     def _single_pass(self) -> Finding:
         again = self._scores(self._words)
         far, at = self._apart(again, self._first)
-        gain = float(np.nansum(again - self._first))
+        gain = float(np.nansum(_gained(again, self._first)))
         return self._finding(
             *("single pass", far),
             f"a second run differs by {far:.3g} nats at word {at + 1}, {gain:+.3g} in all: "
@@ -222,6 +220,12 @@ class Audit:
             "it has in a block",
             "one by one, words get what they get together",
         )
+
+
+def _gained(one: Probs, other: Probs) -> Probs:
+    """Nats between two runs; none where both hold a word for impossible."""
+    gained: Probs = np.subtract(one, other, out=np.zeros(len(one)), where=one != other)
+    return gained
 
 
 @final
