@@ -77,8 +77,7 @@ class PieceTokenizer(Splitter):
 
     def named(self, special: str) -> str:
         """What a special piece is called among the words."""
-        number: int = self.tokenizer.convert_tokens_to_ids(special)
-        return self._names[number]
+        return self.vocabulary.decode([self.tokenizer.convert_tokens_to_ids(special)])[0]
 
     def words(self, line: str) -> list[str]:
         """Give the pieces of a line by name."""
