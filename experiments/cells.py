@@ -13,16 +13,10 @@ from experiments.config import TRAININGS, Cell, TrainingScale
 from experiments.corpora import SEED, Corpora
 from experiments.reading import Lines, Mixing, read_on
 from unbounded.console import say
-from unbounded.corpus import Reader, Tokenizer, blocks, read_sentences
+from unbounded.corpus import Reader, Tokenizer, TrainingText, blocks, read_sentences, training_text
 from unbounded.demo import trained_model
 from unbounded.experts import Expert, Kernel
-from unbounded.lm import (
-    NetworkConfig,
-    Pretrained,
-    Progress,
-    TrainingText,
-    training_text,
-)
+from unbounded.lm import NetworkConfig, Pretrained, Progress
 from unbounded.mixture import Fixed
 from unbounded.model import OnlineModel
 from unbounded.presets import GATED, PAPER, MemoryConfig, build_online, experts_for

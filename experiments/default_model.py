@@ -18,20 +18,17 @@ from experiments.default_texts import Prepared, mixed, notices, prepared, source
 from experiments.markup import markdown
 from unbounded.cli.main import run
 from unbounded.console import meter, say
-from unbounded.corpus import Line, Tokenizer, read_sentences
+from unbounded.corpus import Line, Tokenizer, read_sentences, training_text
 from unbounded.evaluation.evaluate import EvaluationConfig, evaluate
 from unbounded.evaluation.tables import plain
 from unbounded.files import write_text_atomically
-from unbounded.lm import (
-    NetworkConfig,
-    Pretrained,
-    TrainingConfig,
-    load_model,
-    train_model,
-    training_text,
-)
-from unbounded.lm.model_folder import CONFIG, CURVE, TEXT, VOCABULARY, WEIGHTS
-from unbounded.lm.saved_arrays import (
+from unbounded.lm import NetworkConfig, Pretrained, TrainingConfig, load_model, train_model
+from unbounded.lm.model_folder import (
+    CONFIG,
+    CURVE,
+    TEXT,
+    VOCABULARY,
+    WEIGHTS,
     checksum,
     in_eight_bits,
     read_arrays,

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
-from unbounded.corpus import Line, demo_text
-from unbounded.corpus.builtin import package_files, split_sentences
+from unbounded.corpus import Line
+from unbounded.demo import demo_text, package_files, split_sentences
 
 HELD = 40
 """Of each text every fortieth document is held out."""

@@ -22,7 +22,7 @@ from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
 from experiments.corpora import first_words
 from unbounded.console import parse_size
-from unbounded.lm.huggingface import keep_pieces
+from unbounded.lm.model_folder import keep_pieces
 from unbounded.lm.subwords import PieceTokenizer
 
 START = "<|endoftext|>"

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from tests.lm.test_training import NETWORK
-from unbounded.corpus import Tokenizer, demo_text, read_sentences
-from unbounded.lm import TrainingConfig, train_model, training_text
+from unbounded.corpus import Tokenizer, read_sentences, training_text
+from unbounded.demo import demo_text
+from unbounded.lm import TrainingConfig, train_model
 
 
 @pytest.fixture(scope="session")

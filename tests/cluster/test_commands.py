@@ -14,8 +14,9 @@ from tests.cluster.nodes import cluster
 from tests.commands import assert_fails, process
 from tests.lm.test_training import NETWORK
 from tests.serve.running_service import Client, in_thread
-from unbounded.corpus import Tokenizer, demo_text, read_sentences
-from unbounded.lm import TrainingConfig, load_model, train_model, training_text
+from unbounded.corpus import Tokenizer, read_sentences, training_text
+from unbounded.demo import demo_text
+from unbounded.lm import TrainingConfig, load_model, train_model
 
 pytest.importorskip("ray")
 

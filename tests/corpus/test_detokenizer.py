@@ -2,7 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unbounded.corpus import SENTENCE_END, Tokenizer, demo_text, detokenize
+from unbounded.corpus import SENTENCE_END, Tokenizer, detokenize
+from unbounded.demo import demo_text
 
 words = Tokenizer().words
 

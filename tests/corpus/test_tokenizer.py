@@ -6,16 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sacremoses import MosesTokenizer
 
-from unbounded.corpus import (
-    SENTENCE_END,
-    Pretokenized,
-    Tokenizer,
-    WordSplitter,
-    demo_text,
-    tokenizer_of,
-)
+from unbounded.corpus import SENTENCE_END, Pretokenized, Tokenizer, WordSplitter, tokenizer_of
 from unbounded.corpus import tokenizer as tokenizer_module
 from unbounded.corpus.tokenizer import LONGEST
+from unbounded.demo import demo_text
 from unbounded.errors import SettingError
 
 # Everything the rules look at, and little else, so that short texts are full of trouble.

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.transformers_small import saved
-from unbounded.corpus import Tokenizer, demo_text, read_sentences
-from unbounded.lm import NetworkConfig, TrainingConfig, train_model, training_text
+from unbounded.corpus import Tokenizer, read_sentences, training_text
+from unbounded.demo import demo_text
+from unbounded.lm import NetworkConfig, TrainingConfig, train_model
 
 ROOT = Path(__file__).parents[2]
 ALL = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

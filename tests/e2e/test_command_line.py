@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.commands import assert_fails, said, unbounded
-from unbounded.corpus import demo_text
+from unbounded.demo import demo_text
 
 ONE = ("--threads", 1)
 
@@ -275,8 +275,7 @@ def test_a_disk_that_takes_no_more_is_one_line_and_leaves_nothing(place: Path) -
 def test_the_commands_defaults_are_those_of_the_settings() -> None:
     import inspect
 
-    from unbounded.cli.evaluate_command import evaluate
-    from unbounded.cli.train_command import train
+    from unbounded.cli.model_command import evaluate, train
     from unbounded.evaluation.evaluate import EvaluationConfig
     from unbounded.lm import NetworkConfig, TrainingConfig
     from unbounded.presets import MemoryConfig

@@ -13,7 +13,7 @@ import pytest
 
 from tests.commands import assert_fails, said, unbounded
 from tests.lm.test_training import NETWORK
-from unbounded.corpus import demo_text
+from unbounded.demo import demo_text
 from unbounded.lm import TrainingConfig, train
 
 

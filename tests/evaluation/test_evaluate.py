@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from tests.lm.test_training import NETWORK
-from unbounded.corpus import Line, Reader, demo_text
+from unbounded.corpus import Line, Reader
+from unbounded.demo import demo_text
 from unbounded.errors import SettingError
 from unbounded.evaluation.evaluate import EvaluationConfig, evaluate
 from unbounded.experts import NGram

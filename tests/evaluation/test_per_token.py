@@ -9,8 +9,7 @@ import pytest
 
 from tests.evaluation.stream import NEW, Keeper, evaluate, some_words
 from unbounded.errors import MissingExtra
-from unbounded.evaluation.evaluation import Evaluation
-from unbounded.evaluation.per_token import per_token_writer
+from unbounded.evaluation.evaluation import Evaluation, per_token_writer
 
 SUFFIXES = ("jsonl", "parquet")
 

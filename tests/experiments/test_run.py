@@ -20,7 +20,8 @@ from experiments.config import ROWS, SCALES, Experiment, TrainingScale, load_exp
 from experiments.corpora import Corpora
 from experiments.results import EDITION, read_results
 from experiments.run import Place, Task, run_all, run_task, side_by_side
-from unbounded.corpus import Reader, Tokenizer, demo_text
+from unbounded.corpus import Reader, Tokenizer
+from unbounded.demo import demo_text
 from unbounded.errors import CorpusError, SettingError
 from unbounded.evaluation.evaluate import EvaluationConfig, evaluate
 from unbounded.lm import load_model

@@ -6,7 +6,7 @@ from itertools import islice
 from pathlib import Path
 
 from tests.lm.test_training import NETWORK
-from unbounded.corpus import demo_text
+from unbounded.demo import demo_text
 from unbounded.lm import Pretrained, TrainingConfig, load_model, train
 
 TEXT = [

@@ -1,6 +1,7 @@
 """The referee finds every planted breach, and raises no alarm where there is none."""
 
 import json
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -96,6 +97,14 @@ def test_a_transformer_asked_by_the_harness_raises_no_alarm(tmp_path: Path) -> N
     lm = HFLM(pretrained=str(saved(tmp_path)), device="cpu", batch_size=8)
     words = WORDS[:24]
     assert broken(lambda: Harnessed(lm), words, disjoint=True, samples=30) == set()
+
+
+def test_words_held_for_impossible_are_alike_in_every_run() -> None:
+    class Certain:
+        def score(self, words: Sequence[str]) -> list[float]:
+            return [-math.inf if word == WORDS[0] else -9.0 for word in words]
+
+    assert broken(Certain) == set()
 
 
 def test_what_cannot_be_audited_is_one_line() -> None:

@@ -7,9 +7,10 @@ import pytest
 
 from tests.lm.test_training import CONFIG as TRAINED
 from tests.lm.test_training import NETWORK, cycle, run
+from unbounded.corpus import TrainingText
 from unbounded.demo import trained_model
 from unbounded.errors import ModelError
-from unbounded.lm import Pretrained, TrainingText, load_model
+from unbounded.lm import Pretrained, load_model
 from unbounded.lm.model_folder import CONFIG, CURVE, TEXT, VOCABULARY, WEIGHTS
 
 

@@ -13,7 +13,7 @@ from tests.lm.test_training import CONFIG, NETWORK, cycle
 from tests.transformers_small import network, saved
 from unbounded.errors import ModelError, SettingError
 from unbounded.lm import TransformerConfig, TransformerModel, load_model
-from unbounded.lm.devices import device_named
+from unbounded.lm.pytorch import device_named
 from unbounded.lm.saved_training import resume_training, save_training
 from unbounded.lm.training import Trainer
 

@@ -16,7 +16,15 @@ from unbounded.corpus import Vocabulary
 from unbounded.errors import SettingError
 from unbounded.experts import Expert, Static, Uniform
 from unbounded.lm import NetworkConfig, RecurrentModel
-from unbounded.lm.oov import DOUBT, FEATURES, FREQUENT, RIDGE, OpenVocabularyModel, Speller, _spell
+from unbounded.lm.oov import (
+    DOUBT,
+    FEATURES,
+    FREQUENT,
+    RIDGE,
+    OpenVocabularyModel,
+    Speller,
+    _spell,
+)
 from unbounded.mixture import Online
 from unbounded.model import OnlineModel
 from unbounded.types import Hidden

@@ -10,11 +10,13 @@ import zstandard
 
 from experiments.default_model import small
 from tests.lm.test_training import NETWORK, cycle, run
-from unbounded.corpus import SENTENCE_END, Sentence
+from unbounded.corpus import SENTENCE_END, Sentence, training_text
 from unbounded.errors import ModelError
-from unbounded.lm import load_model, training_text
-from unbounded.lm.model_folder import CONFIG, TEXT, WEIGHTS
-from unbounded.lm.saved_arrays import (
+from unbounded.lm import load_model
+from unbounded.lm.model_folder import (
+    CONFIG,
+    TEXT,
+    WEIGHTS,
     checksum,
     in_eight_bits,
     in_full,

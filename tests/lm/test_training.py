@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from unbounded.corpus import Sentence, Tokenizer
+from unbounded.corpus import Sentence, Tokenizer, TrainingText, training_text
 from unbounded.errors import ModelError, SettingError, TrainingError
 from unbounded.lm import (
     AdaptedConfig,
@@ -23,10 +23,8 @@ from unbounded.lm import (
     Pretrained,
     Progress,
     TrainingConfig,
-    TrainingText,
     load_model,
     train_model,
-    training_text,
 )
 from unbounded.lm.model_folder import TRAINING
 from unbounded.lm.saved_training import resume_training, save_training

@@ -14,7 +14,8 @@ from tests.canary import KINDS, MARKER, canary
 from tests.transformers_small import FAMILIES, network, pretrained, saved, tokenizer
 from unbounded.errors import MissingExtra, ModelError, SettingError
 from unbounded.lm import TransformerConfig, TransformerModel, from_transformers, load_model
-from unbounded.lm.huggingface import keep_pieces, smollm2_file
+from unbounded.lm.huggingface import smollm2_file
+from unbounded.lm.model_folder import keep_pieces
 from unbounded.lm.subwords import PieceTokenizer
 
 WORDS = np.random.default_rng(1).integers(0, 40, 30)

@@ -5,10 +5,9 @@ from pathlib import Path
 import pytest
 
 from tests.memory.texts import FIRST_EDITION, open_toy, state_of, store_of
-from unbounded.corpus import Line, Tokenizer, read_sentences
+from unbounded.corpus import Line, Tokenizer, read_sentences, training_text
 from unbounded.corpus import tokenizer as tokenizer_module
 from unbounded.corpus.tokenizer import LONGEST
-from unbounded.lm import training_text
 
 LONG = "known1 " + "x" * 5_000 + " " + "李" * 1_000
 

@@ -14,9 +14,10 @@ from tests.serve import running_service
 from tests.serve.running_service import BATCH, CLIENTS, Client, in_thread
 from unbounded.cli import main
 from unbounded.cluster import sharded
-from unbounded.corpus import Tokenizer, demo_text, read_sentences
+from unbounded.corpus import Tokenizer, read_sentences
+from unbounded.corpus import training_text as make_text
+from unbounded.demo import demo_text
 from unbounded.lm import NetworkConfig, Pretrained, TrainingConfig, load_model, train_model
-from unbounded.lm import training_text as make_text
 
 HERE = Path(__file__).parent
 

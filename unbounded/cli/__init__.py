@@ -6,11 +6,9 @@ torch (docs/decisions.md). To import a module here is to add its verbs.
 
 from unbounded.cli import (  # noqa: F401
     ask_command,
-    evaluate_command,
-    integrations_command,
     memory_command,
+    model_command,
     read_command,
-    serve_command,
-    train_command,
+    service_command,
 )
 from unbounded.cli.main import main as main

@@ -72,15 +72,9 @@ def predict(
     """List the likeliest next words, who says so, and the passages they come from."""
     with opened(memory_folder, model, engine=engine, device=device, threads=threads) as memory:
         found = memory.predict(_text(text), number, prefix, sources=sources)
-    words: list[dict[str, Any]] = [asdict(guess) for guess in found.words]
-    for source in (source for word in words for source in word["sources"]):
+    figures = asdict(found)
+    for source in (source for word in figures["words"] for source in word["sources"]):
         source["time"] = source["time"].isoformat()
-    figures = {
-        "words": words,
-        "rest": found.rest,
-        "oov": found.oov,
-        "weights": found.weights,
-    }
     tell(json_file, figures, *_prediction(found))
 
 

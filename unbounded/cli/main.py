@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 VERBS = (
     *("demo", "train", "evaluate"),
     *("read", "predict", "score", "complete", "memory"),
-    *("serve", "keys"),
+    *("serve", "keys", "rescore", "audit"),
 )
 """The order of `--help`: try it, live with it, share it."""
 
@@ -64,19 +64,24 @@ Texts = Annotated[
 ]
 
 
-def check_targets(*targets: str | Path | None) -> None:
-    """Refuse a file that could not be written, before hours of work and not after."""
-    for target in targets:
-        if target is None or str(target) == "-":
-            continue
-        path = Path(target)
-        if path.is_dir() or not path.absolute().parent.is_dir():
-            found = "is a folder" if path.is_dir() else "is in a folder that does not exist"
-            raise SettingError(f"{path} {found}; give the path of a file that can be written")
+def check_target(target: str | Path | None, *endings: str) -> None:
+    """Refuse a file that could not be written, before hours of work and not after; and one whose
+    ending does not say which format it has, or says another. `-` is any."""
+    if target is None or str(target) == "-":
+        return
+    path = Path(target)
+    if path.is_dir() or not path.absolute().parent.is_dir():
+        found = "is a folder" if path.is_dir() else "is in a folder that does not exist"
+        raise SettingError(f"{path} {found}; give the path of a file that can be written")
+    if endings and path.suffix.lower() not in endings:
+        raise SettingError(
+            f"{path} ends in {path.suffix or 'nothing'}; what is written follows the ending: "
+            f"give one in {' '.join(endings)}, or -"
+        )
 
 
 def _checked(target: str | None) -> str | None:
-    check_targets(target)
+    check_target(target)
     return target
 
 
@@ -131,15 +136,6 @@ def unbounded(
     ] = False,
 ) -> None:
     """A language model that never stops reading."""
-
-
-def check_ending(target: Path | None, *endings: str) -> None:
-    """Refuse a file whose format its ending does not say, or says otherwise; `-` has none."""
-    if target is not None and str(target) != "-" and target.suffix.lower() not in endings:
-        raise SettingError(
-            f"{target} ends in {target.suffix or 'nothing'}; what is written follows the ending: "
-            f"give one in {' '.join(endings)}, or -"
-        )
 
 
 def say_damage(reader: Any) -> None:
@@ -217,8 +213,7 @@ Model = Annotated[
     ),
 ]
 Device = Annotated[
-    str,
-    typer.Option(help="What a model of transformers is computed on: cpu, cuda or mps."),
+    str, typer.Option(help="What a model of transformers is computed on: cpu, cuda or mps.")
 ]
 
 
@@ -270,10 +265,11 @@ def opened(
 
 def say_loading(model: Path | None, device: str = "cpu") -> None:
     """A transformer takes its time, if its device is there; who waits should know for what."""
-    from unbounded.lm.devices import device_named
     from unbounded.lm.huggingface import is_transformer
 
     if device != "cpu":
+        from unbounded.lm.pytorch import device_named
+
         device_named(device)
     if model is not None and sys.stderr.isatty() and is_transformer(model):
         say(f"loading {model} …")

@@ -1,5 +1,6 @@
 """`unbounded memory`: caring for a memory, and making it forget."""
 
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,8 +14,7 @@ from unbounded.cli.main import (
     Model,
     Verbs,
     app,
-    check_ending,
-    check_targets,
+    check_target,
     opened,
     size_or,
 )
@@ -144,10 +144,7 @@ def check(
     json_file: JsonFile = None,
 ) -> None:
     """Verify every checksum and the journal against the state; say what to do."""
-    with (
-        opened(memory_folder, model, engine=engine) as memory,
-        late_meter("reading again") as show,
-    ):
+    with opened(memory_folder, model, engine=engine) as memory, late_meter("reading again") as show:
         found = memory.check(deep=deep, show=show)
     findings = [str(finding) for finding in found]
     well = f"{memory_folder}: {len(memory):,} entries, all is well"
@@ -184,10 +181,9 @@ def export(
     json_file: JsonFile = None,
 ) -> None:
     """Write every word with its document, line and time to a table, by the file's ending."""
-    check_targets(out)
     from unbounded.memory.log_contents import ENDINGS
 
-    check_ending(out, *ENDINGS)
+    check_target(out, *ENDINGS)
     if str(out) == json_file == "-":
         raise SettingError("two things for standard output; give one of them a file")
     with opened(memory_folder, model, engine=engine) as memory:
@@ -208,9 +204,7 @@ def backup(
     """
     from unbounded.store.backup import backup as run
 
-    with late_meter("copying") as show:
-        made = run(memory_folder, target, show=show)
-    _say_copy(target, made, json_file)
+    _copy(run, memory_folder, target, json_file)
 
 
 @group.command()
@@ -224,13 +218,13 @@ def restore(
     """Make a memory from its backup; every checksum is read, of both."""
     from unbounded.store.backup import restore as run
 
+    _copy(run, source, memory_folder, json_file)
+
+
+def _copy(run: "Callable[..., Backup]", source: Path, target: Path, json_file: str | None) -> None:
     with late_meter("copying") as show:
-        made = run(source, memory_folder, show=show)
-    _say_copy(memory_folder, made, json_file)
-
-
-def _say_copy(folder: Path, made: "Backup", json_file: str | None) -> None:
-    line = f"{folder}: {made.words:,} words, {made.copied:,} bytes copied, verified"
+        made = run(source, target, show=show)
+    line = f"{target}: {made.words:,} words, {made.copied:,} bytes copied, verified"
     tell(json_file, {"words": made.words, "bytes_copied": made.copied}, line, err=True)
 
 

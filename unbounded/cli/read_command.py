@@ -57,8 +57,7 @@ def read(
         bool, typer.Option("--prune", help="Forget what was read of files that are gone.")
     ] = False,
     watch: Annotated[
-        bool,
-        typer.Option("--watch", help="Stay, and read what is written there, until Ctrl-C."),
+        bool, typer.Option("--watch", help="Stay, and read what is written there, until Ctrl-C.")
     ] = False,
     field: Annotated[
         str | None,
@@ -261,9 +260,8 @@ class _SurpriseLines:
         from unbounded.evaluation.metrics import OnlineQuantile
 
         self._splitter = splitter
-        self._words: list[str] = []
-        self._nats: list[float] = []
-        self._forms: list[str | None] = []
+        self._words: list[tuple[str, float, str | None]] = []
+        """Each with its nats, and as it was written, if that is known."""
         self._where = "", 0
         self._quantile = OnlineQuantile()
 
@@ -280,28 +278,26 @@ class _SurpriseLines:
         ):
             if not self._words:
                 self._where = block.documents[place[0]], place[1]
-            self._words.append(word)
-            self._nats.append(-math.log(prob))
-            self._forms.append(form)
+            self._words.append((word, -math.log(prob), form))
             if word == SENTENCE_END:
                 self._print()
-                self._words, self._nats, self._forms = [], [], []
+                self._words = []
         sys.stdout.flush()
 
     def _print(self) -> None:
-        mean = sum(self._nats) / len(self._nats)
-        most = max(range(len(self._nats)), key=self._nats.__getitem__)
+        words, nats, forms = zip(*self._words, strict=True)
+        mean = sum(nats) / len(nats)
         quantile = self._quantile.add(mean)
         document, line = self._where
         # It may lie in two blocks, of which one does not know.
-        written = "" if None in self._forms else "".join(filter(None, self._forms)).strip()
+        written = "" if None in forms else "".join(filter(None, forms)).strip()
         figures = {
             "document": document,
             "line": line,
             "nats": round(mean, 3),
             "quantile": None if quantile is None else round(quantile, 4),
-            "word": self._splitter.shown(self._words[most]),
-            "word_nats": round(self._nats[most], 3),
-            "text": written or self._splitter.text(self._words[:-1]),
+            "word": self._splitter.shown(words[nats.index(max(nats))]),
+            "word_nats": round(max(nats), 3),
+            "text": written or self._splitter.text(words[:-1]),
         }
         typer.echo(json.dumps(figures, ensure_ascii=False))

@@ -1,7 +1,5 @@
-"""Text to ids: reader, tokenizer, a vocabulary that grows, and built-in demo texts."""
+"""Text to ids: reader, tokenizer, and a vocabulary that grows."""
 
-from unbounded.corpus.builtin import DEMO_TEXTS as DEMO_TEXTS
-from unbounded.corpus.builtin import demo_text as demo_text
 from unbounded.corpus.reader import Line as Line
 from unbounded.corpus.reader import Reader as Reader
 from unbounded.corpus.reader import Text as Text
@@ -11,8 +9,10 @@ from unbounded.corpus.reader import placed_lines as placed_lines
 from unbounded.corpus.sentences import Block as Block
 from unbounded.corpus.sentences import Sentence as Sentence
 from unbounded.corpus.sentences import Splitter as Splitter
+from unbounded.corpus.sentences import TrainingText as TrainingText
 from unbounded.corpus.sentences import blocks as blocks
 from unbounded.corpus.sentences import read_sentences as read_sentences
+from unbounded.corpus.sentences import training_text as training_text
 from unbounded.corpus.sentences import words_between as words_between
 from unbounded.corpus.sentences import write_lines as write_lines
 from unbounded.corpus.tokenizer import Pretokenized as Pretokenized

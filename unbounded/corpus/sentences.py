@@ -1,19 +1,22 @@
-"""Lines to sentences to blocks of words that know where they come from.
+"""Lines to sentences, to blocks of words that know where they come from, or to ids to train on.
 
 What cuts a line into words, and writes words as text again, is a `Splitter`.
 """
 
 import re
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
 
 import numpy as np
 
 from unbounded.corpus.reader import Line
-from unbounded.corpus.vocabulary import SENTENCE_END
-from unbounded.errors import SettingError
+from unbounded.corpus.vocabulary import SENTENCE_END, Vocabulary
+from unbounded.errors import SettingError, TrainingError
+from unbounded.shapes import Int
 from unbounded.types import Ids, Json
 
 
@@ -229,3 +232,60 @@ class _Filling:
         sources = np.repeat(np.array(self._runs, dtype=np.int64), self._lengths, axis=0)
         where = tuple(self._documents), sources[:, 0], sources[:, 1]
         return Block(self.words, *where, self._forms)
+
+
+VALID_TOKENS = 100_000
+"""How much of the text after the training tokens is kept for validation when none is given."""
+
+
+@dataclass(frozen=True)
+class TrainingText:
+    """Training ids, how often each word occurs in them, and validation ids (-1 for OOV words).
+
+    Where the vocabulary was limited, the id of all rarer words is its size: `<unk>`, read by the
+    network and never predicted.
+    """
+
+    vocabulary: Vocabulary
+    words: Ids
+    counts: Int[np.ndarray, " size"]
+    valid: Int[np.ndarray, " valid"]
+
+
+def training_text(
+    sentences: Iterable[Sentence],
+    tokens: int,
+    valid: Iterable[Sentence] | None = None,
+    *,
+    vocabulary_size: int | None = None,
+) -> TrainingText:
+    """Take the first `tokens` words to train on; without `valid`, the next words validate.
+
+    A text too short to leave any over gives its last twentieth to validation. The vocabulary is
+    all words, or the most frequent `vocabulary_size` where the network must be small.
+    """
+    stream = chain.from_iterable(sentence.words for sentence in sentences)
+    train = list(islice(stream, tokens))
+    if valid is not None:
+        held = list(islice(chain.from_iterable(s.words for s in valid), VALID_TOKENS))
+    else:
+        held = list(islice(stream, VALID_TOKENS))
+        if not held:
+            held = train[len(train) - len(train) // 20 :]
+            train = train[: len(train) - len(held)]
+    if not train or not held:
+        raise TrainingError(
+            f"found {len(train)} words to train on and {len(held)} to validate on; "
+            f"both are needed: give more text"
+        )
+    counts = Counter(train)
+    vocabulary = Vocabulary.from_counts(dict(counts.most_common(vocabulary_size)))
+    words = vocabulary.lookup(train)
+    words[words < 0] = vocabulary.base_size
+    known = vocabulary.decode(np.arange(len(vocabulary)))
+    return TrainingText(
+        vocabulary=vocabulary,
+        words=words,
+        counts=np.array([counts[word] for word in known]),
+        valid=vocabulary.lookup(held),
+    )

@@ -1,18 +1,28 @@
-"""One pass over a text: every word is predicted, then read; all rows share one search."""
+"""One pass over a text: every word is predicted, then read; all rows share one search.
 
+What each expert and each row gave every word can be written down: as JSON lines, or Parquet.
+"""
+
+import json
 import math
-from collections.abc import Callable, Iterable, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 from typing import Any, final
 
 import numpy as np
 
 from unbounded.corpus import Block, Splitter, Tokenizer
-from unbounded.errors import CorpusError
-from unbounded.evaluation.metrics import BANDS, FrequencyBuckets, Tally, surprise
+from unbounded.errors import CorpusError, needing
+from unbounded.evaluation.metrics import BANDS, FIRST_NEW_BAND, FrequencyBuckets, Tally, surprise
 from unbounded.evaluation.rows import TITLES, Gains, Row, ScoredBlock, Watcher, WordCount
+from unbounded.files import write_atomically
 from unbounded.model import OnlineModel
 from unbounded.shapes import Float
+from unbounded.types import Probs
 
 FIRST = 100
 """Words after which the first point is."""
@@ -206,3 +216,93 @@ def _row_json(row: Row, words: int | None) -> dict[str, Any]:
             if tally.tokens
         },
     }
+
+
+@contextmanager
+def per_token_writer(path: Path) -> Iterator[Watcher]:
+    """Write a line or a Parquet row a word (by the file's suffix); complete only when closed.
+
+    `-` is lines on standard output.
+
+    Columns: `word`, `new` (not a word of the network), `expert.NAME` and `row.NAME` in nats, and
+    `weight.ROW.EXPERT`. A word that an expert holds for impossible has no nats there (null).
+    """
+    if str(path) == "-":
+        yield partial(_write_json_lines, sys.stdout)
+        return
+    opened = _parquet if path.suffix.lower() == ".parquet" else _json_lines
+    with write_atomically(path) as aside, opened(aside) as watcher:
+        yield watcher
+
+
+def _numbers(block: ScoredBlock) -> dict[str, Probs]:
+    """The columns of numbers; not a number where there is none."""
+    reading = block.reading
+    columns = {
+        f"expert.{name}": _nats(reading.table[:, i]) for i, name in enumerate(reading.experts)
+    }
+    for name, probs in block.probs.items():
+        columns[f"row.{name}"] = _nats(probs)
+        for i, expert in enumerate(block.row_experts[name]):
+            columns[f"weight.{name}.{expert}"] = block.weights[name][:, i].round(6)
+    return columns
+
+
+def _new(block: ScoredBlock) -> list[bool]:
+    """Whether each word is none of the network's."""
+    new: list[bool] = (block.bands >= FIRST_NEW_BAND).tolist()
+    return new
+
+
+def _nats(probs: Probs) -> Probs:
+    nats = surprise(probs)
+    # Adding zero turns the -0.0 of a certain word into 0.0.
+    return np.where(np.isfinite(nats), nats, np.nan).round(6) + 0.0
+
+
+@contextmanager
+def _json_lines(path: Path) -> Iterator[Watcher]:
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        yield partial(_write_json_lines, file)
+
+
+def _write_json_lines(file: Any, block: ScoredBlock) -> None:
+    columns = {
+        "word": [json.dumps(word, ensure_ascii=False) for word in block.reading.words],
+        "new": _texts(_new(block)),
+    }
+    columns |= {name: _texts(values.tolist()) for name, values in _numbers(block).items()}
+    line = "{" + ", ".join(f'"{name}": %s' for name in columns) + "}\n"
+    file.writelines(line % values for values in zip(*columns.values(), strict=True))
+
+
+def _texts(values: list[Any]) -> list[str]:
+    """Each number or truth as JSON; a column at once is faster than word by word."""
+    return json.dumps(values)[1:-1].replace("NaN", "null").split(", ") if values else []
+
+
+@contextmanager
+def _parquet(path: Path) -> Iterator[Watcher]:
+    with needing("pyarrow, which writes Parquet,", "parquet"):
+        import pyarrow
+        import pyarrow.parquet
+    writer: Any = None
+    with ExitStack() as stack:
+
+        def write(words: Sequence[str], new: list[bool], numbers: dict[str, Probs]) -> None:
+            nonlocal writer
+            columns = {
+                "word": pyarrow.array(words, pyarrow.string()),
+                "new": pyarrow.array(new, pyarrow.bool_()),
+                # As pandas does: what is not a number becomes null.
+                **{name: pyarrow.array(nats, from_pandas=True) for name, nats in numbers.items()},
+            }
+            table = pyarrow.table(columns)
+            if writer is None:
+                opened = pyarrow.parquet.ParquetWriter(path, table.schema, compression="zstd")
+                writer = stack.enter_context(opened)
+            writer.write_table(table)
+
+        yield lambda block: write(block.reading.words, _new(block), _numbers(block))
+        if writer is None:
+            write([], [], {})

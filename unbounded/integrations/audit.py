@@ -114,11 +114,14 @@ class Audit:
 
     def _apart(self, one: Probs, other: Probs) -> tuple[float, int]:
         """How far two runs are apart at most, in nats, and where."""
-        far = np.nan_to_num(np.abs(one - other), nan=0.0, posinf=math.inf)
-        # Both may hold a word for impossible.
-        far[np.isneginf(one) & np.isneginf(other)] = 0.0
+        far = np.nan_to_num(np.abs(_gained(one, other)), nan=0.0, posinf=math.inf)
         at = int(far.argmax())
         return float(far[at]), at
+
+    def _finding(self, check: str, far: float, broken: str, kept: str) -> Finding:
+        """Broken where scores are further apart than rounding takes them."""
+        fine = far <= self._tolerance
+        return Finding(check, fine, kept if fine else broken)
 
     def _causal(self) -> Finding:
         for cut in (len(self._words) // 3, 2 * len(self._words) // 3):
@@ -191,38 +194,38 @@ class Audit:
             said = float(online.predict(part[:1])[0])
             far = abs(said - float(online.score(part)[0]))
             worst, at = (far, start) if far > worst else (worst, at)
-        if worst > self._tolerance:
-            return Finding(
-                "scored first",
-                False,
-                f"word {at + 1} ({self._words[at]!r}) scores {worst:.3g} nats apart from what was "
-                "said of it before",
-            )
-        return Finding("scored first", True, "what is said of a word is its score when it comes")
+        return self._finding(
+            *("scored first", worst),
+            f"word {at + 1} ({self._words[at]!r}) scores {worst:.3g} nats apart from what was said "
+            "of it before",
+            "what is said of a word is its score when it comes",
+        )
 
     def _single_pass(self) -> Finding:
         again = self._scores(self._words)
         far, at = self._apart(again, self._first)
-        if far > self._tolerance:
-            gain = float(np.nansum(again - self._first))
-            return Finding(
-                "single pass",
-                False,
-                f"a second run differs by {far:.3g} nats at word {at + 1}, {gain:+.3g} in all: "
-                "something is kept between runs, or drawn at random",
-            )
-        return Finding("single pass", True, "a second run says the same")
+        gain = float(np.nansum(_gained(again, self._first)))
+        return self._finding(
+            *("single pass", far),
+            f"a second run differs by {far:.3g} nats at word {at + 1}, {gain:+.3g} in all: "
+            "something is kept between runs, or drawn at random",
+            "a second run says the same",
+        )
 
     def _blocks(self) -> Finding:
         far, at = self._apart(self._scores(self._words, one_by_one=True), self._first)
-        if far > self._tolerance:
-            return Finding(
-                "blocks",
-                False,
-                f"word {at + 1} ({self._words[at]!r}) by itself scores {far:.3g} nats apart from "
-                "what it has in a block",
-            )
-        return Finding("blocks", True, "one by one, words get what they get together")
+        return self._finding(
+            *("blocks", far),
+            f"word {at + 1} ({self._words[at]!r}) by itself scores {far:.3g} nats apart from what "
+            "it has in a block",
+            "one by one, words get what they get together",
+        )
+
+
+def _gained(one: Probs, other: Probs) -> Probs:
+    """Nats between two runs; none where both hold a word for impossible."""
+    gained: Probs = np.subtract(one, other, out=np.zeros(len(one)), where=one != other)
+    return gained
 
 
 @final

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, final
 
@@ -33,22 +34,16 @@ _PRONUNCIATION = re.compile(r"\(\d+\)$")
 
 
 @final
+@dataclass(unsafe_hash=True, repr=False)
 class State:
     """Where a hypothesis stands; written by a `Scorer`, and passed back to it."""
 
-    def __init__(self) -> None:
-        self._online: OnlineModel | None = None
-        self._words: tuple[str, ...] = ()
+    _words: tuple[str, ...] = ()
+    _online: OnlineModel | None = field(default=None, compare=False)
 
     def __deepcopy__(self, memo: object) -> "State":
         # What a state stands on is never changed, only replaced.
         return copy(self)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, State) and self._words == other._words
-
-    def __hash__(self) -> int:
-        return hash(self._words)
 
     def write(self, online: OnlineModel, words: tuple[str, ...]) -> None:
         """Stand behind these words."""

@@ -101,9 +101,9 @@ def _generate(lm: TransformerModel, ask: Ask, pieces: Any, **options: Any) -> An
     place = lm.network.device
     pieces = (pieces if isinstance(pieces, Tensor) else torch.tensor(pieces)).to(place)
     mask = options.get("attention_mask")
-    mask = None if mask is None else mask.to(place)
-    processor = _Processor(ask, torch.ones_like(pieces) if mask is None else mask)
-    options["attention_mask"] = torch.ones_like(pieces) if mask is None else mask
+    mask = torch.ones_like(pieces) if mask is None else mask.to(place)
+    options["attention_mask"] = mask
+    processor = _Processor(ask, mask)
     given = list(options.pop("logits_processor", None) or [])
     with lm.overheard(processor.hear), torch.inference_mode():
         return lm.network.generate(pieces, logits_processor=[processor, *given], **options)

@@ -20,8 +20,6 @@ from unbounded.lm.learning_head import LearningLayer as LearningLayer
 from unbounded.lm.model_folder import Pretrained as Pretrained
 from unbounded.lm.model_folder import from_transformers as from_transformers
 from unbounded.lm.model_folder import load_model as load_model
-from unbounded.lm.prepared_text import TrainingText as TrainingText
-from unbounded.lm.prepared_text import training_text as training_text
 from unbounded.lm.recurrent import RecurrentModel as RecurrentModel
 from unbounded.lm.settings import PAPER_TRAINING as PAPER_TRAINING
 from unbounded.lm.settings import NetworkConfig as NetworkConfig

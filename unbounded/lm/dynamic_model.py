@@ -1,7 +1,8 @@
 """Dynamic evaluation: a private copy of the network goes on training on what it reads."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import final
 
 import numpy as np
@@ -173,20 +174,8 @@ class Stretch:
     """The state after each word, (steps, units)."""
     state: tuple[Tensor, ...]
     """The state to go on from."""
-    _encoder: Encoder
-    _vectors: Tensor
-    _before: tuple[Tensor, ...]
-    _graph: Tensor | None
-
-    def backward(self, slope: Tensor) -> Tensor:
-        """From the slope of each state: set the gradients of the cell, return that of the words."""
-        cell = self._encoder.cell
-        if self._graph is not None:
-            torch.autograd.backward(self._graph, slope)
-            assert self._vectors.grad is not None
-            return self._vectors.grad
-        assert isinstance(cell, nn.LSTM)
-        return _lstm_backward(cell, self._vectors, self._before, self.hidden, slope)
+    backward: Callable[[Tensor], Tensor]
+    """From the slope of each state: sets the gradients of the cell, returns that of the words."""
 
 
 def read_stretch(encoder: Encoder, vectors: Tensor, state: tuple[Tensor, ...]) -> Stretch:
@@ -199,11 +188,17 @@ def read_stretch(encoder: Encoder, vectors: Tensor, state: tuple[Tensor, ...]) -
     if isinstance(encoder.cell, nn.LSTM):
         with torch.no_grad():
             hidden, after = encoder(vectors[:, None], state)
-        return Stretch(hidden[:, 0], after, encoder, vectors, state, None)
+        back = partial(_lstm_backward, encoder.cell, vectors, state, hidden[:, 0])
+        return Stretch(hidden[:, 0], after, back)
     vectors = vectors.requires_grad_()
     hidden, after = encoder(vectors[:, None], state)
-    kept = tuple(part.detach() for part in after)
-    return Stretch(hidden[:, 0].detach(), kept, encoder, vectors, state, hidden[:, 0])
+
+    def backward(slope: Tensor) -> Tensor:
+        torch.autograd.backward(hidden[:, 0], slope)
+        assert vectors.grad is not None
+        return vectors.grad
+
+    return Stretch(hidden[:, 0].detach(), tuple(part.detach() for part in after), backward)
 
 
 @torch.no_grad()

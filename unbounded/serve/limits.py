@@ -85,10 +85,7 @@ STATUSES = {
     409: ("conflict_error", "it is there already, or there is no room"),
     413: ("invalid_request_error", "larger than the service takes"),
     415: ("invalid_request_error", "not JSON"),
-    422: (
-        "invalid_request_error",
-        "a value that is not as it must be; the message says which",
-    ),
+    422: ("invalid_request_error", "a value that is not as it must be; the message says which"),
     429: ("rate_limit_error", "too many wait already; Retry-After says when to come again"),
     500: ("server_error", "something went wrong inside"),
     503: ("unavailable_error", "stopping, too slow, or a memory that cannot be used now"),
@@ -120,9 +117,7 @@ class Refused(UnboundedError):
         """The body of every answer that is an error."""
         other = "server_error" if self.status >= 500 else "invalid_request_error"
         kind = STATUSES.get(self.status, (other,))[0]
-        return {
-            "error": {"message": str(self), "type": kind, "param": None, "code": self.code},
-        }
+        return {"error": {"message": str(self), "type": kind, "param": None, "code": self.code}}
 
 
 def from_library(error: Exception) -> Refused:

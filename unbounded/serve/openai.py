@@ -200,11 +200,7 @@ class Writing:
     def usage(self, written: int) -> dict[str, int]:
         """How many tokens there were."""
         read = sum(prompt.tokens for prompt in self.prompts)
-        return {
-            "prompt_tokens": read,
-            "completion_tokens": written,
-            "total_tokens": read + written,
-        }
+        return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
 
 
 def _by_choice(said: list[Said]) -> list[list[Said]]:

@@ -28,6 +28,7 @@ class Pool:
     """A few threads, and their work ordered by when each piece of it should begin."""
 
     def __init__(self, threads: int) -> None:
+        self.threads = threads
         self._threads = ThreadPoolExecutor(threads, "pool")
         self._queue: PriorityQueue[tuple[float, int, Callable[[], Any], Future[Any]]]
         self._queue = PriorityQueue()

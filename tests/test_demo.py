@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from unbounded.corpus import DEMO_TEXTS, demo_text
+from unbounded.demo import DEMO_TEXTS, demo_text
 from unbounded.errors import CorpusError, MissingExtra, SettingError
 
 
