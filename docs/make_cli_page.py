@@ -14,7 +14,8 @@ Every verb has `--help` with its defaults. What is read as text may be files, fo
 `.gz .bz2 .xz .zst`, or `-` for standard input. Sizes take `k` and `M`. `--json FILE` (`-` is
 standard output) exists wherever a number is printed; the tables for people go to standard
 output, progress and remarks to standard error. A failure is one line that says what was found,
-what was needed and what to do, with exit status 1 (2 for usage).
+what was needed and what to do, with exit status 1; a wrong option shows the usage before that
+line, with exit status 2.
 
 This page is made by `make docs` from the commands themselves, and a test keeps it fresh.
 """

@@ -16,6 +16,7 @@ Each message says what was found, what was needed and what to do, in one line.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from numbers import Integral, Real
 
 
 class UnboundedError(Exception):
@@ -61,6 +62,21 @@ class MissingExtra(UnboundedError):
         super().__init__(
             f"{what} is not installed; it comes with: pip install 'unbounded[{extra}]'"
         )
+
+
+def check_type(value: object, name: str, *kinds: type, needed: str = "") -> None:
+    """Refuse a value of another type; a bool is no number.
+
+    >>> check_type("3", "n", int)
+    Traceback (most recent call last):
+    unbounded.errors.SettingError: n is of type str; give an int
+    """
+    # Numbers of NumPy are numbers.
+    taken = tuple({int: Integral, float: Real}.get(kind, kind) for kind in kinds)
+    if not isinstance(value, taken) or (isinstance(value, bool) and bool not in kinds):
+        first = kinds[0].__name__
+        needed = needed or f"a{'n' if first[0] in 'aeiou' else ''} {first}"
+        raise SettingError(f"{name} is of type {type(value).__name__}; give {needed}")
 
 
 def check_settings(settings: object, *, least_one: str = "", above_zero: str = "") -> None:

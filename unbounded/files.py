@@ -45,6 +45,11 @@ def write_atomically(path: Path) -> Iterator[Path]:
         with aside.open("rb") as written:
             os.fsync(written.fileno())
         os.replace(aside, path)
+    except OSError as error:
+        if error.filename in (None, str(aside)):
+            # A full disk tells no name, and that of the file aside says nothing to anybody.
+            error.filename = str(path)
+        raise
     finally:
         aside.unlink(missing_ok=True)
     folder = os.open(path.parent, os.O_RDONLY)

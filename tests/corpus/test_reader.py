@@ -122,6 +122,7 @@ def test_a_folder_gives_its_text_files_sorted_and_nothing_else(tmp_path: Path) -
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(name)
     (tmp_path / "b" / "loop").symlink_to(tmp_path)
+    (tmp_path / "b" / "itself").symlink_to("itself")
     os.mkfifo(tmp_path / "pipe.txt")
     assert texts(tmp_path) == wanted
 
@@ -214,6 +215,7 @@ def test_a_missing_path_is_refused_before_anything_is_read(tmp_path: Path) -> No
     with pytest.raises(CorpusError, match="nowhere cannot be read"):
         next(lines)
     assert "cannot be read" in refusal("nul\0byte")
+    assert "an empty path cannot be read" in refusal("")
     assert "two lines" in refusal(tmp_path / "two\nlines")
 
 

@@ -270,6 +270,9 @@ def test_a_disk_that_takes_no_more_is_one_line_and_leaves_nothing(place: Path) -
     assert ran.stderr.splitlines()[-1].startswith("Error: ")
     assert "too large" in ran.stderr
     assert list((place / "full").iterdir()) == []
+    told = f"evaluate {place}/model {place}/test.txt --rows static --per-token {place}/full.jsonl"
+    ran = subprocess.run(["bash", "-c", limited + told], capture_output=True, text=True)
+    assert ran.stderr.splitlines()[-1].startswith(f"Error: {place}/full.jsonl: File too large; ")
 
 
 def test_the_commands_defaults_are_those_of_the_settings() -> None:

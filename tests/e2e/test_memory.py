@@ -109,6 +109,7 @@ def test_backup_and_restore(place: Path, tmp_path: Path) -> None:
     ran = unbounded("memory", "check", tmp_path / "again", "--deep")
     assert "all is well" in ran.stdout
     assert_fails(["memory", "restore", tmp_path / "b", place / "m"], "is a memory already")
+    assert_fails(["memory", "backup", place / "m", place / "." / "m"], "is the memory itself")
 
 
 def test_a_pipe_is_followed_line_by_line_and_killed_without_loss(
@@ -162,7 +163,7 @@ def test_a_file_is_read_once_until_it_changes(place: Path, tmp_path: Path) -> No
     assert (first["files_new"], list(first["files_left_out"])) == (2, [str(notes / "picture.txt")])
     same = json_of(*read)
     assert (same["words"], same["files_unchanged"], same["entries"]) == (0, 2, first["entries"])
-    assert "2 files have not changed" in unbounded(*read).stderr
+    assert "passed over, as unchanged: 2;" in unbounded(*read).stderr
     (notes / "a.txt").write_text("The zorble slept.\n")
     changed = json_of(*read)
     assert (changed["files_replaced"], changed["files_unchanged"]) == (1, 1)
@@ -182,9 +183,23 @@ def test_a_file_is_read_once_until_it_changes(place: Path, tmp_path: Path) -> No
     names = [one["name"] for one in json_of("memory", "documents", tmp_path / "m")["documents"]]
     assert names == [str(notes / name) for name in ("a.txt", "c.csv")]
     assert str(notes / "a.txt") in said("memory", "documents", tmp_path / "m")
+    # Files beside a pipe are read as without one.
+    both = json.loads(said(*read, "-", "--json", "-", stdin="It rains.\n"))
+    assert (both["words"], both["files_unchanged"]) == (4, 1)
+    changed = both
     again = json_of(*read, "--again")
     assert again["entries"] == changed["entries"] + again["words"] > changed["entries"]
     assert_fails(["read", tmp_path / "m", notes / "picture.txt"], "is not text")
+
+
+def test_a_folder_that_is_a_memory_is_not_one_of_memories(place: Path) -> None:
+    for verb in (["serve"], ["keys", "list"]):
+        assert_fails([*verb, place / "m"], "is a memory itself; give the folder that it is in")
+
+
+def test_a_verb_of_a_group_says_where_it_is(place: Path) -> None:
+    assert_fails(["forget", place / "m"], "Did you mean 'memory forget'?", status=2)
+    assert_fails(["raed", place / "m"], "Did you mean 'read'?", status=2)
 
 
 def test_a_pipe_with_a_name_is_read_once(place: Path, tmp_path: Path) -> None:

@@ -70,6 +70,19 @@ def test_what_only_n_grams_remember_has_passages_too(tmp_path: Path) -> None:
         assert memory.predict("known5 known6", sources=0).sources == ()
 
 
+def test_a_passage_ends_with_its_file(tmp_path: Path) -> None:
+    with open_toy(tmp_path / "m") as memory:
+        memory.read("known1 zebra", "before")
+        for part in ("a.txt", "a.txt#2"):
+            memory.read("known2 known3 okapi", part)
+        memory.read("known4 zebra", "after")
+        texts = {p.document: p.text for p in memory.predict("known2 known3", n=1_000).sources}
+        one = "known2 known3 okapi / known2 known3 okapi"
+        assert texts["a.txt"] == texts["a.txt#2"] == one
+        assert texts["after"].startswith("known4 zebra")
+        assert "known2" not in texts["after"] + texts["before"]
+
+
 def test_the_first_word_scores_what_was_predicted_and_oov_words_something(
     memory: Memory,
 ) -> None:

@@ -8,7 +8,8 @@ import pytest
 
 from tests.memory.texts import open_toy, some_text, state_of
 from unbounded.corpus import Line, lines_of, read_sentences
-from unbounded.memory import Memory
+from unbounded.errors import CorpusError, SettingError
+from unbounded.memory import Memory, file_reading
 from unbounded.memory.file_reading import FollowedAgain, changes
 from unbounded.memory.log_contents import rows
 
@@ -53,6 +54,26 @@ def test_an_interrupted_read_goes_on_where_it_was(tmp_path: Path) -> None:
         assert found.words + had == len(memory)
     with open_toy(tmp_path / "whole") as memory:
         assert memory.read_files([text]).words == found.words + had
+
+
+def test_what_cannot_be_read_is_told_with_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.txt").write_text("known1")
+    os.mkfifo(tmp_path / "pipe")
+    with open_toy(tmp_path / "m") as memory:
+        with pytest.raises(SettingError, match=r"pipe is a pipe, .* 'unbounded read MEMORY -'"):
+            memory.read_files(tmp_path / "pipe")
+        with pytest.raises(CorpusError, match="an empty path cannot be read"):
+            memory.read_files("")
+
+        def forbid(*_: object) -> str:
+            raise PermissionError(13, "Permission denied")
+
+        # The rights of a file do not bind the superuser, so they are not tried here.
+        monkeypatch.setattr(file_reading, "_checksum", forbid)
+        (why,) = memory.read_files(tmp_path / "a.txt").left_out.values()
+        assert why.startswith(f"{tmp_path / 'a.txt'} cannot be read (Permission denied); ")
 
 
 def _numbered(path: Path) -> list[tuple[int, str]]:

@@ -1,5 +1,8 @@
 """The same verbs wherever a memory lies: in this process, on disk, on shards."""
 
+import re
+import subprocess
+import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -161,6 +164,45 @@ def test_wrong_types_and_no_words_are_refused_in_one_line(memory: Memory) -> Non
             wrong()
         assert isinstance(error.value, UnboundedError) or "Type" in type(error.value).__name__
     assert known(memory) == before
+
+
+def test_wrong_types_are_named_in_one_line(tmp_path: Path) -> None:
+    """In a process without the checks of types that tests have."""
+    code = """
+from datetime import date
+import unbounded
+memory = unbounded.open()
+memory.read("It rains. It pours.")
+for wrong in (
+    lambda: memory.predict(n="3"),
+    lambda: memory.predict(n=2.5),
+    lambda: memory.predict(prefix=3),
+    lambda: memory.complete(max_words="5"),
+    lambda: memory.complete(temperature="hot"),
+    lambda: memory.complete(seed="x"),
+    lambda: memory.forget(before="2026-11-19"),
+    lambda: memory.forget(last=2.5),
+    lambda: memory.forget(last=True),
+    lambda: memory.read_files(7),
+    lambda: list(memory.follow(7)),
+    lambda: list(memory.follow([7])),
+    lambda: memory.export(7),
+    lambda: unbounded.open("m", budget="1M"),
+    lambda: unbounded.Budget("1M"),
+    lambda: unbounded.backup("m", 7),
+    lambda: unbounded.train(["a.txt"], out="o", tokens="2M"),
+):
+    try:
+        wrong()
+    except unbounded.UnboundedError as error:
+        print(error)
+print(len(memory))
+"""
+    ran = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    *said, left = ran.stdout.splitlines()
+    assert (len(said), left) == (17, "7")
+    assert all(re.search(r" is of type \w+; give an? \w+", line) for line in said)
 
 
 def test_once_closed_it_refuses(memory: Memory) -> None:

@@ -62,6 +62,11 @@ def test_an_empty_memory_owes_nothing_to_what_was_read(page: Page, address: str)
     expect(page.locator("#experts")).to_contain_text("in all that it has ever read")
     type_text(page, "The president of")
     expect(page.locator("#chips .known").first).to_be_visible()
+    # N-grams know the training text too: what they alone say is not owed to what was read.
+    owed = """async (name) => (await import("/page/why.js")).owed(
+        {prob: 0.1, shares: {static: 0, [name]: 1}}, {static: 0.5, [name]: 0.5})"""
+    assert page.evaluate(owed, "unbounded")
+    assert not page.evaluate(owed, "ngrams")
 
 
 def test_after_a_full_stop_the_next_sentence_begins(page: Page, address: str) -> None:

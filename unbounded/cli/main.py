@@ -24,7 +24,7 @@ VERBS = (
     *("read", "predict", "score", "complete", "memory"),
     *("serve", "keys", "rescore", "audit"),
 )
-"""The order of `--help`: try it, live with it, share it."""
+"""The order of `--help`: try it, live with it, share it; the tools come last."""
 
 
 @final
@@ -33,7 +33,16 @@ class Verbs(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Their names."""
-        return sorted(self.commands, key=lambda name: VERBS.index(name) if name in VERBS else 0)
+        return sorted(
+            self.commands, key=lambda name: VERBS.index(name) if name in VERBS else len(VERBS)
+        )
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command of a name; of one that is a group's, where it is."""
+        for group, found in self.commands.items():
+            if args[0] not in self.commands and args[0] in getattr(found, "commands", ()):
+                ctx.fail(f"No such command {args[0]!r}. Did you mean '{group} {args[0]}'?")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Their names, each with its first sentence."""

@@ -240,7 +240,7 @@ def move(
 ) -> None:
     """Copy a memory onto shards, onto another number of them, or without --engine to one place.
 
-    The journal is copied and read again; begun again, it goes on. SOURCE stays as it is.
+    The journal is copied and read again; begun again, it goes on. MEMORY stays as it is.
     """
     from unbounded.memory.opening import move_memory
 

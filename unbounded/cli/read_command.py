@@ -22,7 +22,6 @@ from unbounded.cli.main import (
     app,
     opened,
     say_broken,
-    say_damage,
     size,
     stoppable,
 )
@@ -127,12 +126,13 @@ def read(
         raise SettingError("--prune and --watch are for files; leave - out")
     if engine is None and when_unavailable != "stop":
         raise SettingError("--when-unavailable is about shards; give --engine, or leave it out")
-    if "-" not in texts and is_new(memory_folder):
+    named = [text for text in texts if text != "-"]
+    if named and is_new(memory_folder):
         # What is not there must not leave a new memory behind.
-        _ = Reader(texts, field=field).bytes_total
+        _ = Reader(named, field=field).bytes_total
     began, words, nats = time.monotonic(), 0, 0.0
     kept = f"{memory_folder} keeps all that was acknowledged; nothing has to be repaired"
-    if texts != ["-"]:
+    if "-" not in texts:
         kept += ", and the same command goes on where it was"
     with stoppable(kept), ExitStack() as stack:
         memory = stack.enter_context(
@@ -163,31 +163,24 @@ def read(
                 show(words, f"perplexity {math.exp(nats / words):,.1f}")
 
         def read_changed() -> "FilesRead":
-            found = memory.read_files(texts, again=again, prune=prune, field=field, hear=hear)
-            for name in texts:
+            found = memory.read_files(named, again=again, prune=prune, field=field, hear=hear)
+            for name in named:
                 if name in found.left_out:
                     # One that was named, not one of a folder.
                     raise CorpusError(found.left_out[name])
             return found
 
-        files = None
-        if texts == ["-"]:
+        changed = changes(named, field)
+        files = read_changed() if named else None
+        if "-" in texts:
             _follow_pipe(memory, document, hear, again=again)
-        elif "-" in texts:
-            reader = Reader(texts, field=field)
-            for reading in memory.follow(reader):
-                hear(reading)
-            say_damage(reader)
-        else:
-            changed = changes(texts, field)
-            files = read_changed()
-            if watch:
-                _say_files(files, field, prune=prune)
-                say(f"{memory_folder}: {words:,} words read; watching, Ctrl-C ends it")
-                for _ in changed:
-                    before = words
-                    _say_files(read_changed(), field, prune=prune)
-                    say(f"{memory_folder}: {words - before:,} words read; {len(memory):,} entries")
+        if watch and files is not None:
+            _say_files(files, field, prune=prune)
+            say(f"{memory_folder}: {words:,} words read; watching, Ctrl-C ends it")
+            for _ in changed:
+                before = words
+                _say_files(read_changed(), field, prune=prune)
+                say(f"{memory_folder}: {words - before:,} words read; {len(memory):,} entries")
         entries = len(memory)
     seconds = time.monotonic() - began
     perplexity = math.exp(nats / max(words, 1))
@@ -248,8 +241,7 @@ def _say_files(files: "FilesRead", field: str | None, *, prune: bool) -> None:
     for name in files.gone:
         say(f"{name} is gone: " + ("forgotten" if prune else "--prune forgets what was read of it"))
     if files.unchanged:
-        passed = f"{len(files.unchanged):,} files have not changed and were passed over"
-        say(f"{passed}; --again reads them once more")
+        say(f"passed over, as unchanged: {len(files.unchanged):,}; --again reads them once more")
 
 
 @final

@@ -19,8 +19,23 @@ from unbounded.errors import CorpusError, SettingError
 if TYPE_CHECKING:
     from unbounded.integrations.nbest import Utterance
 
+
+def _checked_root(root: Path) -> Path:
+    from unbounded.store.layout import NAME
+
+    if (root / NAME).exists():
+        raise SettingError(f"{root} is a memory itself; give the folder that it is in")
+    return root
+
+
 Root = Annotated[
-    Path, typer.Argument(metavar="MEMORY_ROOT", help="Folder whose folders are the memories.")
+    Path,
+    typer.Argument(
+        metavar="MEMORY_ROOT",
+        file_okay=False,
+        callback=_checked_root,
+        help="Folder whose folders are the memories.",
+    ),
 ]
 
 

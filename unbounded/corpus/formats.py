@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import logging
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from html.parser import HTMLParser
@@ -91,6 +92,8 @@ def pdf_text(name: str, chunks: Iterable[bytes]) -> Numbered:
     """The lines of a PDF file, each with the number of its page."""
     with needing(f"pypdf, which reads {name},", "pdf"):
         import pypdf
+    # What it warns of is no line of ours; what it cannot read it raises.
+    logging.getLogger("pypdf").setLevel(logging.CRITICAL)
     try:
         for number, page in enumerate(pypdf.PdfReader(io.BytesIO(b"".join(chunks))).pages, 1):
             for line in page.extract_text().split("\n"):

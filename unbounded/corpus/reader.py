@@ -21,7 +21,7 @@ from unbounded.corpus.formats import (
     why_not_text,
 )
 from unbounded.corpus.sources import STDIN, Source, find_sources, read_chunks
-from unbounded.errors import CorpusError, SettingError
+from unbounded.errors import CorpusError, SettingError, check_type
 
 _MARK = "\ufffd"
 _SPACES = " \t\r\x0b\x0c\x85\xa0\u2028\u2029\u3000"
@@ -225,7 +225,9 @@ def placed_lines(lines: Iterable[Line | str], document: str) -> Iterator[Line]:
     """Lines that may be mere strings, each with where it stands."""
     if isinstance(lines, str):
         raise SettingError("a str where lines are needed; give a list of them, or use read")
+    check_type(lines, "lines", Iterable, needed="a list of str, or a Reader")
     for number, line in enumerate(lines, 1):
+        check_type(line, "a line", str, Line, needed="a str")
         yield Line(document, number, line) if isinstance(line, str) else line
 
 

@@ -94,7 +94,8 @@ def _walk(folder: str) -> Iterator[str]:
         entry = left.pop()
         if entry.is_dir(follow_symlinks=False):
             left += _entries(entry.path)
-        elif entry.is_file():
+        elif os.path.isfile(entry.path):
+            # Not by the entry, which fails at a link that leads to itself.
             yield entry.path
 
 
@@ -104,7 +105,7 @@ def _entries(folder: str) -> list[os.DirEntry[str]]:
         with os.scandir(folder) as entries:
             seen = [entry for entry in entries if not entry.name.startswith(".")]
     except OSError as error:
-        raise _unreadable(folder, error) from None
+        raise unreadable(folder, error) from None
     return sorted(seen, key=lambda entry: entry.name, reverse=True)
 
 
@@ -112,7 +113,7 @@ def _status(path: str) -> os.stat_result:
     try:
         return os.stat(path)
     except (OSError, ValueError) as error:
-        raise _unreadable(path, error) from None
+        raise unreadable(path, error) from None
 
 
 def read_chunks(source: Source, on_read: Callable[[int], None]) -> Iterator[bytes]:
@@ -131,7 +132,7 @@ def read_chunks(source: Source, on_read: Callable[[int], None]) -> Iterator[byte
             "copy or download it again"
         ) from None
     except OSError as error:
-        raise _unreadable(source.path, error) from None
+        raise unreadable(source.path, error) from None
 
 
 class _Heard(io.RawIOBase):
@@ -194,11 +195,12 @@ def _zstd(read: Callable[[int], bytes]) -> Iterator[bytes]:
         raise EOFError("it ends in the middle of a frame")
 
 
-def _unreadable(path: str, error: Exception) -> CorpusError:
+def unreadable(path: str, error: Exception) -> CorpusError:
+    """What to say of a path that the system does not let us read."""
     why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return CorpusError(
-        f"{_shown(path)} cannot be read ({_one_line(why)}); a text file, a folder or - is needed; "
-        "check the path and its permissions"
+        f"{_shown(path) or 'an empty path'} cannot be read ({_one_line(why)}); a text file, a "
+        "folder or - is needed; check the path and its permissions"
     )
 
 

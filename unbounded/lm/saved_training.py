@@ -26,7 +26,7 @@ from unbounded.corpus import (
     read_sentences,
     training_text,
 )
-from unbounded.errors import ModelError, SettingError, TrainingError
+from unbounded.errors import ModelError, SettingError, TrainingError, check_type
 from unbounded.files import parse_json, write_text_atomically
 from unbounded.lm.model_folder import (
     CONFIG,
@@ -85,6 +85,7 @@ def train(
     check_folder(folder, resume=resume)  # before an hour of reading, not after
     device_named(device)
     held = None if valid is None else read_sentences(as_lines(valid), tokenizer)
+    check_type(tokens, "tokens", int)
     ready = training_text(read_sentences(as_lines(text), tokenizer), tokens, held)
     training = train_model(folder, ready, tokenizer, network, config, resume=resume, device=device)
     for progress in training:

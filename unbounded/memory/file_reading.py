@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, final
 
 from unbounded.corpus import Reader, Sentence, Splitter, read_sentences
 from unbounded.corpus.formats import JSON_LINES, TABLES, ending
-from unbounded.corpus.sources import STDIN, Source, find_sources
+from unbounded.corpus.sources import STDIN, Source, find_sources, unreadable
 from unbounded.errors import CorpusError, SettingError
 from unbounded.evaluation.metrics import Tally, surprise
 from unbounded.memory.forgetting import Choice, is_part_of
@@ -95,7 +95,7 @@ def read_files(
         try:
             checksum = _checksum(source.path, column)
         except OSError as error:
-            found.left_out[name] = error.strerror or str(error)
+            found.left_out[name] = str(unreadable(source.path, error))
             continue
         if not again and name in noted and noted[name].checksum == checksum:
             found.unchanged.append(name)
@@ -208,9 +208,15 @@ def _named(
     A file that was read by another path keeps its name; of two files the second to have a name is
     called by its whole path.
     """
-    sources = find_sources([Path(path).expanduser() for path in paths], column, other_kinds)
-    if any(source.path == STDIN or source.size is None for source in sources):
-        raise SettingError("read_files reads files and folders, not pipes; use follow for one")
+    # An empty path is none, and not the folder that one happens to be in.
+    given = [Path(path).expanduser() if path != "" else path for path in paths]
+    sources = find_sources(given, column, other_kinds)
+    for source in sources:
+        if source.path == STDIN or source.size is None:
+            raise SettingError(
+                f"{source.name} is a pipe, and files and folders are read here; give it to "
+                "standard input: 'unbounded read MEMORY -', in Python to follow"
+            )
     names = {_where(name, note): name for name, note in noted.items()}
     seen: set[str] = set()
     for source in sources:

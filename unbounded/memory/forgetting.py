@@ -16,7 +16,7 @@ from typing import TypeVar, final
 import numpy as np
 
 from unbounded.corpus import Splitter
-from unbounded.errors import SettingError
+from unbounded.errors import SettingError, check_type
 from unbounded.evaluation.metrics import surprise
 from unbounded.memory.learned import LearnedState
 from unbounded.model import Reading
@@ -212,6 +212,9 @@ class Budget:
     """All that the memory's folder holds, what is being written included."""
 
     def __post_init__(self) -> None:
+        for name in ("entries", "bytes"):
+            if getattr(self, name) is not None:
+                check_type(getattr(self, name), name, int)
         if self.entries is None and self.bytes is None:
             raise SettingError("a budget of nothing; give entries or bytes")
         if self.entries is not None and self.entries < FEWEST:

@@ -16,7 +16,7 @@ from unbounded.corpus import (
     placed_lines,
     read_sentences,
 )
-from unbounded.errors import CorpusError, EngineError, SettingError, StoreError
+from unbounded.errors import CorpusError, EngineError, SettingError, StoreError, check_type
 from unbounded.lm import Pretrained
 from unbounded.memory.checkpointing import Show, unheard
 from unbounded.memory.file_reading import FilesRead, file_named, known_words, read_files, unread
@@ -93,10 +93,11 @@ class Memory:
         forgets files that are gone; `field` is what is read of tables and lines of JSON; `hear` is
         told each block as it is read. Durable when it returns.
         """
-        given = [paths] if isinstance(paths, str | Path) else list(paths)
+        given = [paths] if isinstance(paths, str | Path) else paths
+        check_type(given, "paths", Iterable, needed="a str, a Path, or a list of them")
+        given = list(given)
         for path in given:
-            if not isinstance(path, str | Path):
-                raise SettingError(f"a path is of type {type(path).__name__}; give a str or a Path")
+            check_type(path, "a path", str, Path, needed="a str or a Path")
         return read_files(self, given, again=again, prune=prune, column=field, hear=hear)
 
     def follow(
@@ -146,6 +147,9 @@ class Memory:
     ) -> Prediction:
         """`predict` for a model that stands behind a text, such as one that `online` gave."""
         self.backend.check_usable()
+        check_type(n, "n", int)
+        check_type(prefix, "prefix", str)
+        check_type(sources, "sources", int)
         if n < 1:
             raise SettingError(f"{n} words were asked for; ask for at least 1")
         return predict(model, self.backend.store, n, prefix, sources, self.model.tokenizer)
@@ -184,6 +188,7 @@ class Memory:
         top_p: float = 1.0,
     ) -> str:
         """Go on writing: so many words after the text, the likeliest, or drawn."""
+        check_type(temperature, "temperature", float)
         sampling = SamplingParams(max_words, float(temperature), top_k, top_p, seed)
         return "".join(piece.text for piece in self.generate(text, sampling, spaced=True))
 
@@ -228,6 +233,13 @@ class Memory:
         files too. A `document` is a name as it was read, or any path of a file that was. A
         `dry_run` only counts.
         """
+        for value, name, kind in (
+            (before, "before", datetime),
+            (matching, "matching", str),
+            (last, "last", int),
+        ):
+            if value is not None:
+                check_type(value, name, kind)
         documents = None if document is None else (self._named(document),)
         choice = Choice(documents, before, matching, last)
         return self.backend.forget(choice, dry_run=dry_run, show=show)
@@ -277,6 +289,7 @@ class Memory:
 
     def export(self, path: str | Path) -> int:
         """Write every word that is left to a .parquet, .csv or .jsonl file; how many."""
+        check_type(path, "path", str, Path, needed="a str or a Path")
         return write_table(rows(self.backend.store), Path(path).expanduser())
 
     def close(self) -> None:
@@ -308,6 +321,5 @@ UNNAMED = "text"
 
 
 def _text(value: str, name: str) -> str:
-    if not isinstance(value, str):
-        raise SettingError(f"{name} is of type {type(value).__name__}; give a str")
+    check_type(value, name, str)
     return value

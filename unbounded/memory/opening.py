@@ -14,7 +14,7 @@ from typing import Any
 from unbounded.cluster import Address, Engine, Way, connected
 from unbounded.cluster.connecting import SHARDS
 from unbounded.cluster.engine import LIMIT, PATIENCE
-from unbounded.errors import SettingError, StoreError
+from unbounded.errors import SettingError, StoreError, check_type
 from unbounded.experts import Kernel
 from unbounded.lm import Pretrained, load_model
 from unbounded.lm.huggingface import is_transformer
@@ -72,6 +72,8 @@ def open(
         raise SettingError(
             f"{when_unavailable!r} when shards are unavailable; use {' or '.join(WHEN_UNAVAILABLE)}"
         )
+    if budget is not None:
+        check_type(budget, "budget", Budget, needed="a Budget, such as Budget(1_000_000)")
     if preset == "paper" and config is None:
         config = PAPER
     folder = None if path is None else expanded(path, "path")
@@ -225,8 +227,7 @@ def _bring_onto(backend: LocalBackend, store: Store, shards: Engine) -> None:
 
 def expanded(path: str | Path, name: str) -> Path:
     """A path, its `~` expanded; refuses what is none."""
-    if not isinstance(path, str | Path):
-        raise SettingError(f"{name} is of type {type(path).__name__}; give a str or a Path")
+    check_type(path, name, str, Path, needed="a str or a Path")
     return Path(path).expanduser()
 
 

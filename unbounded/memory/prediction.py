@@ -1,6 +1,7 @@
 """What comes next, by whose word and from which passages; and how likely what came was."""
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -137,16 +138,31 @@ class _Explained:
     def _passages(self, shown: str, weights: dict[int, float]) -> Iterator[Passage]:
         """What stands around each entry."""
         catalog = self.log.catalog
-        places = catalog.positions_of(np.array(list(weights), np.int64))
-        for weight, at, where in zip(
-            weights.values(), places.tolist(), catalog.where(places), strict=True
-        ):
-            first, last = max(at - BEFORE, 0), at + AFTER + 1
+        places = catalog.positions_of(np.array(list(weights), np.int64)).tolist()
+        around = [
+            np.arange(max(at - BEFORE, 0), min(at + AFTER + 1, catalog.positions)) for at in places
+        ]
+        found = iter(catalog.where(np.concatenate(around)))
+        for weight, at, near in zip(weights.values(), places, around, strict=True):
+            by_place = dict(zip(near.tolist(), found, strict=False))
+            where = by_place[at]
+            # What stands in another file is not what this one says.
+            name = _file(where.document)
+            first, last = at, at + 1
+            while first > near[0] and _file(by_place[first - 1].document) == name:
+                first -= 1
+            while last <= near[-1] and _file(by_place[last].document) == name:
+                last += 1
             number = int(catalog.kept(first, at - first).sum())
             words, forms = self.log.words(first, last), self.log.forms(first, last)
             line = _line(self.splitter, words, forms, number)
             time = datetime.fromtimestamp(where.time, UTC)
             yield Passage(shown, weight, where.document, where.line, time, *line)
+
+
+def _file(document: str) -> str:
+    """The file that a document is of, whatever part of it."""
+    return re.sub(r"#\d+$", "", document)
 
 
 def _beginning(

@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from unbounded.corpus import SENTENCE_END, Splitter
-from unbounded.errors import SettingError
+from unbounded.errors import SettingError, check_type
 from unbounded.model import OnlineModel
 from unbounded.types import Probs
 
@@ -33,6 +33,12 @@ class SamplingParams:
     """Likeliest words to name with each word."""
 
     def __post_init__(self) -> None:
+        check_type(self.max_words, "max_words", int)
+        for name in ("temperature", "top_p"):
+            check_type(getattr(self, name), name, float)
+        for name in ("top_k", "seed"):
+            if getattr(self, name) is not None:
+                check_type(getattr(self, name), name, int)
         if self.max_words < 1:
             raise SettingError(f"{self.max_words} words were asked for; ask for at least 1")
         if not self.temperature >= 0:

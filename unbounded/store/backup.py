@@ -12,7 +12,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from unbounded.errors import StoreError
+from unbounded.errors import StoreError, check_type
 from unbounded.store.disk import (
     ANEW,
     LOCK,
@@ -69,10 +69,13 @@ def backup(
 
     Stopped in the middle it is gone on with the next time. Verified when it returns.
     """
+    for path in (memory, target):
+        check_type(path, "path", str, Path, needed="a str or a Path")
+    folder, goal = Path(memory).expanduser(), Path(target).expanduser()
     with told(
         f"{target} could not be written", "what is there stays good: make room and run it again"
     ):
-        return _backup(Path(memory), Path(target), disk or RealDisk(), show)
+        return _backup(folder, goal, disk or RealDisk(), show)
 
 
 def restore(
@@ -83,7 +86,8 @@ def restore(
     show: Callable[[int, int], None] = lambda done, total: None,
 ) -> Backup:
     """Make a memory from its backup, where none is yet; verified when it returns."""
-    if (Path(memory) / NAME).exists():
+    check_type(memory, "path", str, Path, needed="a str or a Path")
+    if (Path(memory).expanduser() / NAME).exists():
         raise StoreError(f"{memory} is a memory already; give a folder that does not exist yet")
     return backup(source, memory, disk=disk, show=show)
 
@@ -102,6 +106,8 @@ def _backup(folder: Path, target: Path, disk: Disk, show: Callable[[int, int], N
 
 def _check_target(folder: Path, target: Path) -> None:
     names = [path.name for path in target.iterdir()] if target.exists() else []
+    if target.exists() and target.samefile(folder):
+        raise StoreError(f"{target} is the memory itself; give another folder")
     known = {NAME, LOCK, WATERMARK, SHARDS}
     if strange := sorted(name for name in names if name not in known and not is_part(name)):
         raise StoreError(f"{target} is no backup (it has {strange[0]}); give another folder")

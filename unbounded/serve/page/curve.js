@@ -64,11 +64,14 @@ function ratios(low, high) {
   return found.filter((_, i) => i % Math.ceil(found.length / 5) === 0);
 }
 
-function differences(high) {
+function differences(high, most) {
   const ten = 10 ** Math.floor(Math.log10(high));
-  const step = [0.2, 0.5, 1, 2].map((one) => one * ten).find((one) => high / one <= 4.5);
+  const step = [0.2, 0.5, 1, 2, 5].map((one) => one * ten).find((one) => high / one <= most);
   return Array.from({ length: Math.floor(high / step) + 1 }, (_, i) => i * step);
 }
+
+// Six digits have no room beside the curves.
+const tick = (one) => (one < 10 ? one : one < 1e5 ? number(one) : `${number(one / 1000)}k`);
 
 export function draw() {
   const label = $("curve-text");
@@ -92,9 +95,9 @@ export function draw() {
   const axes = [
     ...ratios(Math.exp(low), Math.exp(high)).flatMap((one) => [
       shape("line", { x1: LEFT, x2: width - 10, y1: y(Math.log(one)), y2: y(Math.log(one)) }),
-      shape("text", { x: LEFT - 6, y: y(Math.log(one)) + 4, class: "end" }, one < 10 ? one : number(one)),
+      shape("text", { x: LEFT - 6, y: y(Math.log(one)) + 4, class: "end" }, tick(one)),
     ]),
-    ...differences(total.words).map((one, i, all) => shape("text",
+    ...differences(total.words, width < 500 ? 3 : 4.5).map((one, i, all) => shape("text",
       { x: Math.min(x(one), width - 8), y: height - 5, class: i ? (i === all.length - 1 ? "end" : "middle") : "" },
       i === all.length - 1 ? `${number(one)} words` : number(one))),
   ];

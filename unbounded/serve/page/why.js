@@ -20,8 +20,8 @@ const EXPERTS = {
   unbounded: ["all it read", "What followed similar places in all that it has ever read."],
 };
 
-// Those that know nothing but what was read.
-const READ = ["unigram", "ngram", "ngrams", "cache_128", "cache_1024", "local", "unbounded"];
+// Those that know nothing but what was read; `ngrams` know the training text too.
+const READ = ["unigram", "ngram", "cache_128", "cache_1024", "local", "unbounded"];
 
 export const nameOf = (expert) => EXPERTS[expert]?.[0] ?? expert;
 export const meaning = (expert) => EXPERTS[expert]?.[1] ?? "";
@@ -49,7 +49,7 @@ function table(word, asked) {
     element("h3", {}, "Whose word it is"),
     element("table", { class: "shares" }, element("tbody", {}, ...shares.map(([name, share]) => {
       const meter = element("span", { class: "meter" });
-      meter.style.width = `${(10 * share).toFixed(2)}rem`;
+      meter.style.width = `calc(${share.toFixed(3)} * min(10rem, 30vw))`;
       return element("tr", { title: meaning(name) }, element("th", { scope: "row" }, nameOf(name)),
         element("td", {}, meter), element("td", {}, percent(share)));
     }))),
