@@ -40,6 +40,19 @@ def json_of(*words: object) -> Any:
     return json.loads(said(*words, "--json", "-"))
 
 
+@pytest.mark.parametrize("content", [b"", b"\x00\xff"], ids=["nothing", "no text"])
+def test_what_cannot_be_read_leaves_no_new_memory_and_an_old_one_as_it_was(
+    place: Path, tmp_path: Path, content: bytes
+) -> None:
+    (tmp_path / "x.txt").write_bytes(content)
+    words = [tmp_path / "x.txt", "--model", place / "model"]
+    assert_fails(["read", tmp_path / "m", *words], "text")
+    assert not (tmp_path / "m").exists()
+    said("read", tmp_path / "m", place / "b.txt", "--model", place / "model")
+    assert_fails(["read", tmp_path / "m", *words], "text")
+    assert json_of("memory", "stats", tmp_path / "m")["entries"] == 60
+
+
 def test_predict_names_words_shares_and_passages(place: Path) -> None:
     shown = said("predict", place / "m", "the zorble ate the", "-n", 3)
     for part in ("grass", "b.txt:", "a word never seen"):

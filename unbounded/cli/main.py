@@ -1,6 +1,7 @@
 """The command line itself: options that verbs share, and how a failure ends."""
 
 import os
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from unbounded.console import late_meter, parse_size, say
-from unbounded.errors import SettingError, StoreError, UnboundedError, named
+from unbounded.errors import CorpusError, SettingError, StoreError, UnboundedError, named
 from unbounded.version import __version__
 
 if TYPE_CHECKING:
@@ -267,6 +268,11 @@ def opened(
     try:
         with memory:
             yield memory
+    except CorpusError:
+        # What cannot be read leaves no new memory behind.
+        if new and engine is None and not len(memory):
+            shutil.rmtree(folder)
+        raise
     finally:
         for event in memory.events[told:]:
             say(event)
