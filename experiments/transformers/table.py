@@ -22,8 +22,19 @@ TITLES = {
 
 
 def tables(path: Path = RESULTS) -> str:
-    """One table a model: perplexity a piece, the change, and a word in brackets."""
-    cells = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    """One table a model: perplexity a piece, the change, and a word in brackets.
+
+    Of what was measured again the last counts; a row that was not stays as it was.
+    """
+    latest: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for line in path.read_text(encoding="utf-8").splitlines():
+        cell = json.loads(line)
+        before = latest.setdefault(
+            tuple(cell["cell"][key] for key in ("model", "domain", "words", "first", "key")), cell
+        )
+        rows = {row["name"]: row for each in (before, cell) for row in each["result"]["rows"]}
+        before["result"]["rows"] = list(rows.values())
+    cells = list(latest.values())
     models = dict.fromkeys(cell["cell"]["model"] for cell in cells)
     return "\n\n".join(
         _table([cell for cell in cells if cell["cell"]["model"] == model]) for model in models
