@@ -46,15 +46,16 @@ class Adapter(LearningHead):
     def __init__(self, lm: "TransformerModel", config: AdapterConfig = AdapterConfig()) -> None:
         self._lm, self._config = lm, config
         self.base_size, self.segment = lm.base_size, config.segment
-        width = lm.first_weight.shape[1]
-        self._axes = main_axes(lm.first_weight, WEIGHTS // width) if width**2 > WEIGHTS else None
+        layer = lm.first_weight
+        width = layer.shape[1]
+        self._axes = main_axes(layer, WEIGHTS // width) if width**2 > WEIGHTS else None
         seen = width if self._axes is None else self._axes.shape[1]
         self._weight, self._sums = np.zeros((width, seen), np.float32), np.zeros(width, np.float32)
         self.bytes = self._weight.nbytes
 
     def prob(self, hidden: Hidden, words: Ids) -> Probs:
         """What the output layer says of the moved states."""
-        return self._lm.slopes(self._moved(self._lm.outputs(hidden)), words)[0]
+        return self._lm.prob(self._moved(self._lm.outputs(hidden)), words)
 
     def dense(self, hidden: Hidden) -> Float[np.ndarray, "n v"]:
         """The same of every piece."""

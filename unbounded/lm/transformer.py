@@ -109,12 +109,12 @@ class TransformerModel(HeadedModel):
         Both zero for what is no piece.
         """
         probs, slopes = np.zeros(len(words)), np.zeros((len(words), self._inner), np.float32)
-        for at in np.array_split(np.flatnonzero(words < self.base_size), len(words) // ROWS + 1):
-            odds = self._logits(self._on_head(outputs[at])).log_softmax(1)
-            piece = self._on_head(words[at])[:, None]
-            probs[at] = odds.gather(1, piece)[:, 0].cpu().double().exp().numpy()
-            errors = odds.exp_().scatter_add_(1, piece, torch.full_like(odds[:, :1], -1))
-            slopes[at] = (errors @ self.head.weight).cpu().numpy()
+        known = words < self.base_size
+        odds = self._logits(self._on_head(outputs[known])).log_softmax(1)
+        piece = self._on_head(words[known])[:, None]
+        probs[known] = odds.gather(1, piece)[:, 0].cpu().double().exp().numpy()
+        errors = odds.exp_().scatter_add_(1, piece, torch.full_like(odds[:, :1], -1))
+        slopes[known] = (errors @ self.head.weight).cpu().numpy()
         return probs, slopes
 
     def prob(self, hidden: Hidden, words: Ids) -> Probs:
