@@ -170,7 +170,7 @@ def read(
                     raise CorpusError(found.left_out[name])
             return found
 
-        changed = changes(named, field)
+        changed = changes(named, field) if watch else ()
         files = read_changed() if named else None
         if "-" in texts:
             _follow_pipe(memory, document, hear, again=again)

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from types import NoneType
 from typing import TypeVar, final
 
 import numpy as np
@@ -213,8 +214,7 @@ class Budget:
 
     def __post_init__(self) -> None:
         for name in ("entries", "bytes"):
-            if getattr(self, name) is not None:
-                check_type(getattr(self, name), name, int)
+            check_type(getattr(self, name), name, int, NoneType)
         if self.entries is None and self.bytes is None:
             raise SettingError("a budget of nothing; give entries or bytes")
         if self.entries is not None and self.entries < FEWEST:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from types import TracebackType
+from types import NoneType, TracebackType
 from typing import Any, final
 
 from unbounded.corpus import (
@@ -233,13 +233,9 @@ class Memory:
         files too. A `document` is a name as it was read, or any path of a file that was. A
         `dry_run` only counts.
         """
-        for value, name, kind in (
-            (before, "before", datetime),
-            (matching, "matching", str),
-            (last, "last", int),
-        ):
-            if value is not None:
-                check_type(value, name, kind)
+        check_type(before, "before", datetime, NoneType)
+        check_type(matching, "matching", str, NoneType)
+        check_type(last, "last", int, NoneType)
         documents = None if document is None else (self._named(document),)
         choice = Choice(documents, before, matching, last)
         return self.backend.forget(choice, dry_run=dry_run, show=show)

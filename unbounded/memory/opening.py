@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 from unbounded.cluster import Address, Engine, Way, connected
@@ -72,8 +73,7 @@ def open(
         raise SettingError(
             f"{when_unavailable!r} when shards are unavailable; use {' or '.join(WHEN_UNAVAILABLE)}"
         )
-    if budget is not None:
-        check_type(budget, "budget", Budget, needed="a Budget, such as Budget(1_000_000)")
+    check_type(budget, "budget", Budget, NoneType, needed="a Budget, such as Budget(1_000_000)")
     if preset == "paper" and config is None:
         config = PAPER
     folder = None if path is None else expanded(path, "path")

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from types import NoneType
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -37,8 +38,7 @@ class SamplingParams:
         for name in ("temperature", "top_p"):
             check_type(getattr(self, name), name, float)
         for name in ("top_k", "seed"):
-            if getattr(self, name) is not None:
-                check_type(getattr(self, name), name, int)
+            check_type(getattr(self, name), name, int, NoneType)
         if self.max_words < 1:
             raise SettingError(f"{self.max_words} words were asked for; ask for at least 1")
         if not self.temperature >= 0:
