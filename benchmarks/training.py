@@ -17,8 +17,8 @@ from torch import nn
 from unbounded import _native
 from unbounded.corpus import Line, Tokenizer
 from unbounded.lm.adapted_head import AdaptedHead, SharedHead
+from unbounded.lm.devices import set_network_threads
 from unbounded.lm.pytorch import Encoder, TorchModel, build_head, frozen
-from unbounded.lm.recurrent import set_network_threads
 from unbounded.lm.settings import NetworkConfig, TrainingConfig
 from unbounded.lm.training import Trainer
 from unbounded.types import Ids

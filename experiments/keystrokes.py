@@ -14,7 +14,7 @@ from experiments.results import write_result
 from unbounded.cli.main import CORES, Threads, run
 from unbounded.console import say
 from unbounded.corpus import Reader, read_sentences
-from unbounded.evaluation.metrics import SUGGESTIONS, keystrokes
+from unbounded.evaluation.keystrokes import SUGGESTIONS, keystrokes
 from unbounded.evaluation.tables import plain
 from unbounded.lm import load_model
 

@@ -41,8 +41,8 @@ from unbounded.lm import (
     RecurrentModel,
     SharedHead,
 )
+from unbounded.lm.devices import set_network_threads
 from unbounded.lm.oov import OOV_READINGS, OpenVocabularyModel
-from unbounded.lm.recurrent import set_network_threads
 from unbounded.mixture import Fixed, Gated, Mixture, Online
 from unbounded.model import OnlineModel
 from unbounded.states import derived

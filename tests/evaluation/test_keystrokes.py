@@ -1,7 +1,8 @@
 """Keystrokes: counted as a keyboard would, fewer with more suggestions and with a memory."""
 
 from tests.integrations.small_model import TEXT, small_model
-from unbounded.evaluation.metrics import OnlineQuantile, keystrokes
+from unbounded.evaluation.keystrokes import keystrokes
+from unbounded.evaluation.metrics import OnlineQuantile
 
 WORDS = [word for line in TEXT[:3] * 3 for word in (*line.split(), ".", "</s>")]
 

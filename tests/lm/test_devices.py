@@ -1,5 +1,6 @@
 """A network on another device: used where it lies, and asked for before the work."""
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from tests.lm.test_training import CONFIG, NETWORK, cycle
 from tests.transformers_small import network, saved
 from unbounded.errors import ModelError, SettingError
 from unbounded.lm import TransformerConfig, TransformerModel, load_model
-from unbounded.lm.pytorch import device_named
+from unbounded.lm.devices import device_named
 from unbounded.lm.saved_training import resume_training, save_training
 from unbounded.lm.training import Trainer
 
@@ -85,3 +86,11 @@ def test_a_device_that_is_not_there_is_refused_before_the_work(tmp_path: Path) -
 def test_a_recurrent_model_reads_on_the_processor() -> None:
     with pytest.raises(ModelError, match="no device; leave them out"):
         load_model("default", TransformerConfig(device="cuda"))
+
+
+def test_a_device_that_there_is_not_is_named_where_torch_is_not_installed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(SettingError, match="'tpu' is unknown"):
+        device_named("tpu")

@@ -280,11 +280,10 @@ def opened(
 
 def say_loading(model: Path | None, device: str = "cpu") -> None:
     """A transformer takes its time, if its device is there; who waits should know for what."""
+    from unbounded.lm.devices import device_named
     from unbounded.lm.huggingface import is_transformer
 
     if device != "cpu":
-        from unbounded.lm.pytorch import device_named
-
         device_named(device)
     if model is not None and sys.stderr.isatty() and is_transformer(model):
         say(f"loading {model} …")

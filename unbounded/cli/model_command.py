@@ -112,7 +112,7 @@ def train(
     from unbounded.corpus import Reader, read_sentences, tokenizer_named, training_text
     from unbounded.evaluation.figures import draw_training
     from unbounded.lm import NetworkConfig, TrainingConfig, check_folder, load_model, train_model
-    from unbounded.lm.pytorch import device_named
+    from unbounded.lm.devices import device_named
     from unbounded.presets import set_threads
 
     device_named(device)
@@ -358,7 +358,7 @@ def _keystrokes(
 ) -> tuple[dict[str, Any], list[str]]:
     """What suggestions save, by the network alone and by all experts, as figures and as lines."""
     from unbounded.corpus import Reader, read_sentences
-    from unbounded.evaluation.metrics import keystrokes
+    from unbounded.evaluation.keystrokes import keystrokes
 
     found: dict[str, Any] = {}
     lines = []

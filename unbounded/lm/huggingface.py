@@ -11,6 +11,7 @@ from typing import Any
 
 from unbounded.errors import ModelError, needing
 from unbounded.files import parse_json
+from unbounded.lm.devices import device_named
 from unbounded.lm.subwords import PieceTokenizer
 
 SMOLLM2 = "smollm2"
@@ -37,8 +38,6 @@ def open_network(path: Path, device: str = "cpu") -> tuple[Any, Any]:
     with needing("transformers, which such a model needs,", "transformers"):
         from transformers import AutoModelForCausalLM, AutoTokenizer
         from transformers.utils import logging
-    from unbounded.lm.pytorch import device_named
-
     place = device_named(device)
     where = smollm2_file() if str(path) == SMOLLM2 and not path.exists() else path
     if not where.exists():

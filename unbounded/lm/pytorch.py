@@ -1,68 +1,24 @@
-"""A recurrent network in PyTorch: cell, output layer, device, and how it becomes a model of ours.
+"""A recurrent network in PyTorch: cell, output layer, and how both become a model of ours.
 
 Training uses torch's own `AdaptiveLogSoftmaxWithLoss`. Who asks for probabilities only skips what
 training needs, a full table of log-probabilities a cluster.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import final
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from unbounded.errors import SettingError
-from unbounded.lm import recurrent
+from unbounded.lm.devices import hold_torch
 from unbounded.lm.language_model import LanguageModel
 from unbounded.lm.recurrent import RecurrentModel
 from unbounded.lm.settings import NetworkConfig
 from unbounded.shapes import Float
 from unbounded.types import Hidden, Ids, Probs, State
 
-if recurrent.training is not None:
-    torch.set_num_threads(1)
-
-DEVICES = ("cpu", "cuda", "mps")
-
-
-def device_named(name: str) -> torch.device:
-    """A device that is there: cpu, cuda, cuda:1, mps; a `SettingError` in one line otherwise.
-
-    >>> device_named("cpu")
-    device(type='cpu')
-    >>> device_named("tpu")
-    Traceback (most recent call last):
-    unbounded.errors.SettingError: device 'tpu' is unknown; use cpu, cuda or mps
-    """
-    kind, _, number = name.partition(":")
-    if kind not in DEVICES or (number and not number.isdecimal()):
-        raise SettingError(f"device {name!r} is unknown; use cpu, cuda or mps")
-    match kind:
-        case "cuda":
-            count = torch.cuda.device_count()
-        case "mps":
-            count = int(torch.backends.mps.is_available())
-        case _:
-            count = 1
-    if int(number or 0) >= count:
-        raise SettingError(
-            f"device {name!r} is not there: torch {torch.__version__} sees {count} of {kind!r}; "
-            "leave out --device for cpu, or install the torch that is made for it"
-        )
-    return torch.device(name)
-
-
-@contextmanager
-def training_threads() -> Iterator[None]:
-    """As many threads as training was allowed."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(recurrent.training or before)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
+hold_torch()
 
 _CELLS: dict[str, type[nn.LSTM] | type[nn.GRU] | type[nn.RNN]] = {
     "lstm": nn.LSTM,

@@ -1,6 +1,5 @@
 """The recurrent network, frozen: native code, no torch."""
 
-import sys
 from collections.abc import Mapping, Sequence
 from typing import final
 
@@ -11,23 +10,6 @@ from unbounded.lm.language_model import HeadedModel, Shortlist
 from unbounded.lm.learning_head import LearningHead, LearningLayer
 from unbounded.shapes import Float
 from unbounded.types import Hidden, Ids, Probs, State
-
-training: int | None = None
-"""Threads that an operation of training may use, if it was said how many."""
-
-
-def set_network_threads(threads: int) -> None:
-    """Let one call of the network, and one operation of training, use so many threads.
-
-    What torch reads with is one, if it is there: a stream is a chain of small products, and with a
-    second thread that waits without spinning a word took 97 µs instead of 17.
-    """
-    global training
-    training = threads
-    _native.set_threads(threads)
-    if torch := sys.modules.get("torch"):
-        torch.set_num_threads(1)
-
 
 Weights = Mapping[str, np.ndarray]
 """All weights of a recurrent network by the names that torch has for them, and `embedding`."""

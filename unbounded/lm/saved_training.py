@@ -28,6 +28,7 @@ from unbounded.corpus import (
 )
 from unbounded.errors import ModelError, SettingError, TrainingError, check_type
 from unbounded.files import parse_json, write_text_atomically
+from unbounded.lm.devices import device_named, training_threads
 from unbounded.lm.model_folder import (
     CONFIG,
     CURVE,
@@ -44,7 +45,6 @@ from unbounded.lm.model_folder import (
     write_arrays,
     write_words,
 )
-from unbounded.lm.pytorch import device_named, training_threads
 from unbounded.lm.settings import NetworkConfig, Progress, TrainingConfig
 from unbounded.lm.training import Trainer
 
